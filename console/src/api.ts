@@ -7,16 +7,27 @@ import { ApiError, client } from '@hawser/contract/client'
 import { failureHeader, failureKindOf } from '@hawser/contract/failures'
 import type { UserSession } from '@hawser/contract/users'
 import { auth } from './auth.ts'
+import { fetchWho } from './early.ts'
+import { t } from './language/language.ts'
 
-/** Calls without a token. */
-export const publicApi = client({ url: '' })
+export { publicApi } from './public-api.ts'
 
 export const api = client({ url: '', fetch: fetchWithToken })
 
+/**
+ * What was fetched so short a time ago, by a link under the pointer, is not fetched again
+ * when its page opens.
+ */
+const fresh_ms = 1000
+
 export const queryClient = new QueryClient({
   defaultOptions: {
-    // Retry lost connections, not refusals.
-    queries: { retry: (times, error) => !(error instanceof ApiError) && times < 2, staleTime: 0 },
+    queries: {
+      // Retry lost connections, not refusals.
+      retry: (times, error) => !(error instanceof ApiError) && times < 2,
+      staleTime: fresh_ms,
+      refetchOnWindowFocus: 'always',
+    },
     mutations: { retry: false },
   },
 })
@@ -57,16 +68,16 @@ async function renew(): Promise<void> {
   return renewing
 }
 
-const ended = 'Your sign-in has ended. Please sign in again.'
-
 /** The signed-in user, with a fresh token, which it saves. */
 async function fetchMe(): Promise<UserSession> {
   try {
-    const { body } = await client({ url: '', token: auth.token() }).users.refresh()
+    const { body } = await client({ url: '', token: auth.token(), fetch: fetchWho }).users.refresh()
     if (auth.token() !== '') auth.save(body)
     return body
   } catch (error) {
-    if (error instanceof ApiError && error.kind === 'unauthenticated') auth.signOut(ended)
+    // Whoever signed out meanwhile was told so.
+    if (error instanceof ApiError && error.kind === 'unauthenticated' && auth.token() !== '')
+      auth.signOut(t('Your sign-in has ended. Please sign in again.'), 'ended')
     throw error
   }
 }
@@ -84,11 +95,36 @@ export function useMay(role: Role): boolean {
 
 /** Switches to another namespace, and drops the cached data of the former one. */
 export async function switchNamespace(tenant: string): Promise<void> {
-  const { body } = await api.users.namespaceToken({ params: { tenant } })
-  auth.save(body)
-  queryClient.setQueryData(['me'], body)
+  enterNamespace((await api.users.namespaceToken({ params: { tenant } })).body)
+}
+
+export function enterNamespace(session: UserSession): void {
+  auth.save(session)
+  queryClient.setQueryData(['me'], session)
   queryClient.removeQueries({ queryKey: ['in'], type: 'inactive' })
 }
 
 /** How often visible pages refetch their data. */
 export const refetch_ms = 5000
+
+/** The namespace that the token names; empty: none, or it cannot be read. */
+function tokenTenant(): string {
+  try {
+    const [, claims = ''] = auth.token().split('.')
+    const { tenant } = JSON.parse(atob(claims.replaceAll('-', '+').replaceAll('_', '/'))) as {
+      tenant?: unknown
+    }
+    return typeof tenant === 'string' ? tenant : ''
+  } catch {
+    return ''
+  }
+}
+
+/**
+ * Begins to fetch what a page is about to ask for, as `useNamespaceQuery` will. Failures
+ * are left to the page.
+ */
+export function prefetch(key: readonly unknown[], ask: () => Promise<unknown>): void {
+  const tenant = tokenTenant()
+  if (tenant !== '') void queryClient.prefetchQuery({ queryKey: ['in', tenant, ...key], queryFn: ask })
+}

@@ -5,7 +5,8 @@
 const tokenKey = 'hawser.token'
 const noteKey = 'hawser.note'
 
-let changed: () => void = () => {}
+type Why = 'ended' | 'asked'
+let changed: (why: Why) => void = () => {}
 
 export const auth = {
   token: (): string => sessionStorage.getItem(tokenKey) ?? localStorage.getItem(tokenKey) ?? '',
@@ -19,17 +20,19 @@ export const auth = {
     sessionStorage.removeItem(tokenKey)
     localStorage.removeItem(tokenKey)
   },
-  /** Signs out, with a sentence for the sign-in page. */
-  signOut(sentence: string): void {
+  /**
+   * Signs out, with a sentence for the sign-in page. `why`: the person asked for it, or the sign-in ended.
+   */
+  signOut(sentence: string, why: Why = 'asked'): void {
     auth.clear()
     flash.set(sentence)
-    changed()
+    changed(why)
   },
   /** Registers the listener for a sign-out, in this tab or in another one that shares the sign-in. */
-  onSignedOut(listen: () => void): void {
+  onSignedOut(listen: (why: Why) => void): void {
     changed = listen
     addEventListener('storage', (event) => {
-      if (event.key === tokenKey && event.newValue === null && auth.token() === '') listen()
+      if (event.key === tokenKey && event.newValue === null && auth.token() === '') listen('ended')
     })
   },
 }

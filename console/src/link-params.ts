@@ -1,6 +1,6 @@
 // Parameters of links in e-mails and of the link that the server prints at its first start: tokens and codes.
 // They leave the URL before anything is shown, so that they end up in no history, and stay in the storage of
-// the tab.
+// the tab. The token of an invitation to a session is the fragment of its link, which no server is sent.
 
 /** Page → the parameters of links that lead there. */
 const links: Readonly<Record<string, readonly string[]>> = {
@@ -16,6 +16,11 @@ const links: Readonly<Record<string, readonly string[]>> = {
 /** Moves the parameters of the URL to sessionStorage, so that a reload still works. */
 export function captureLink(): void {
   const page = location.pathname.replace(/(.)\/$/, '$1')
+  const [, token] = /^#(hw[in]_\w+)$/.exec(location.hash) ?? []
+  if ((page === '/join' || page === '/invitation') && token !== undefined) {
+    saveLink(page, { token })
+    history.replaceState(null, '', page)
+  }
   const names = links[page]
   const query = new URLSearchParams(location.search)
   if (!names?.some((name) => query.has(name))) return
@@ -36,5 +41,23 @@ export function clearLink(page: string): void {
   sessionStorage.removeItem(`hawser.link${page}`)
 }
 
-/** The page after the sign-in: the one with the code of a device, if a link with one led here. */
-export const landing = (): '/' | '/pair' => (linkParams('/pair')['code'] ? '/pair' : '/')
+const placeKey = 'hawser.place'
+
+/** Of this console only: `//host` would lead elsewhere. */
+const isPlace = (href: string): boolean => /^\/(?![/\\])/.test(href) && !href.startsWith('/login')
+
+/** Keeps the address that somebody without a sign-in asked for, or at which the sign-in ended. */
+export function keepPlace(href: string): void {
+  if (isPlace(href) && href !== '/') sessionStorage.setItem(placeKey, href)
+}
+
+/**
+ * The address after the sign-in: the page with the code of a device, if a link with one led here, else the
+ * one that was asked for. It counts once.
+ */
+export function landing(): string {
+  const kept = sessionStorage.getItem(placeKey) ?? '/'
+  sessionStorage.removeItem(placeKey)
+  if (linkParams('/pair')['code']) return '/pair'
+  return isPlace(kept) ? kept : '/'
+}

@@ -1,6 +1,7 @@
 // Queries and mutations of pages. A query belongs to the current namespace, is refetched while its page is
 // visible, and again after every mutation. Results of mutations are shown as toasts.
 import { keepPreviousData, useQuery, type UseQueryResult } from '@tanstack/react-query'
+import type { UserSession } from '@hawser/contract/users'
 import { refetch_ms, queryClient, useMe } from './api.ts'
 import { errorText } from './error-text.ts'
 import { showToast } from './components/toast.tsx'
@@ -25,7 +26,9 @@ export function useNamespaceQuery<T>(
 /** After a mutation: shows a toast and refetches everything on the page. */
 export async function showSaved(sentence: string): Promise<void> {
   showToast(sentence)
-  await queryClient.invalidateQueries({ queryKey: ['in'] })
+  // Not what a page of the namespace before may still show: its questions might be refused in this one.
+  const { tenant } = queryClient.getQueryData<UserSession>(['me']) ?? {}
+  await queryClient.invalidateQueries({ queryKey: ['in', tenant] })
 }
 
 /** Runs a mutation; shows a toast with the sentence, or with the error. */

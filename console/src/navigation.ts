@@ -1,27 +1,40 @@
 // The entries of the navigation and of the command palette, in their order.
 import { useMay } from './api.ts'
+import type { IconName } from './components/icon.tsx'
+import { msg, t } from './language/language.ts'
+
+/** The parts of the navigation, in their order. */
+export const groups = { work: msg('Work'), access: msg('Access'), namespace: msg('Namespace') } as const
 
 export interface NavItem {
   to: string
   text: string
-  group: 'Work' | 'Access' | 'Namespace'
+  group: keyof typeof groups
+  icon: IconName
 }
 
 const everyone: readonly NavItem[] = [
-  { to: '/', text: 'Overview', group: 'Work' },
-  { to: '/devices', text: 'Devices', group: 'Work' },
-  { to: '/add-device', text: 'Add a device', group: 'Work' },
-  { to: '/sessions', text: 'Sessions', group: 'Work' },
-  { to: '/public-keys', text: 'Public keys', group: 'Access' },
-  { to: '/firewall', text: 'Firewall rules', group: 'Access' },
-  { to: '/api-keys', text: 'API keys', group: 'Access' },
-  { to: '/enrolment', text: 'Enrolment', group: 'Access' },
-  { to: '/connectors', text: 'Connectors', group: 'Access' },
-  { to: '/settings', text: 'Settings and members', group: 'Namespace' },
-  { to: '/announcements', text: 'Announcements', group: 'Namespace' },
+  { to: '/', text: msg('Overview'), group: 'work', icon: 'overview' },
+  { to: '/devices', text: msg('Devices'), group: 'work', icon: 'devices' },
+  { to: '/add-device', text: msg('Add a device'), group: 'work', icon: 'add' },
+  { to: '/sessions', text: msg('Sessions'), group: 'work', icon: 'terminal' },
+  { to: '/public-keys', text: msg('Public keys'), group: 'access', icon: 'keys' },
+  { to: '/firewall', text: msg('Firewall rules'), group: 'access', icon: 'firewall' },
+  { to: '/api-keys', text: msg('API keys'), group: 'access', icon: 'key' },
+  { to: '/enrolment', text: msg('Enrolment'), group: 'access', icon: 'enrolment' },
+  { to: '/connectors', text: msg('Connectors'), group: 'access', icon: 'connectors' },
+  { to: '/settings', text: msg('Settings and members'), group: 'namespace', icon: 'settings' },
+  { to: '/announcements', text: msg('Announcements'), group: 'namespace', icon: 'news' },
 ]
-const owners: readonly NavItem[] = [{ to: '/billing', text: 'Billing', group: 'Namespace' }]
+const administrators: readonly NavItem[] = [
+  { to: '/audit', text: msg('Audit log'), group: 'namespace', icon: 'audit' },
+]
+const owners: readonly NavItem[] = [
+  { to: '/billing', text: msg('Billing'), group: 'namespace', icon: 'billing' },
+]
 
 export function useNavItems(): readonly NavItem[] {
-  return useMay('owner') ? [...everyone, ...owners] : everyone
+  const [administers, owns] = [useMay('administrator'), useMay('owner')]
+  const items = [...everyone, ...(administers ? administrators : []), ...(owns ? owners : [])]
+  return items.map((item) => ({ ...item, text: t(item.text) }))
 }

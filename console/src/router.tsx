@@ -4,6 +4,7 @@ import {
   createRootRoute,
   createRoute,
   createRouter,
+  defaultParseSearch,
   lazyRouteComponent,
   Link,
   Outlet,
@@ -11,34 +12,14 @@ import {
   type RouteComponent,
 } from '@tanstack/react-router'
 import { AuthLayout } from './components/auth-layout.tsx'
-import { AddDevicePage } from './routes/add-device.tsx'
-import { AnnouncementsPage } from './routes/announcements.tsx'
-import { ApiKeysPage } from './routes/api-keys.tsx'
-import { BillingPage } from './routes/billing.tsx'
-import { ConnectorsPage } from './routes/connectors.tsx'
-import { DevicePage } from './routes/device.tsx'
-import { DevicesPage, readDevicesSearch } from './routes/devices.tsx'
-import { EnrolmentPage } from './routes/enrolment.tsx'
-import { FirewallPage } from './routes/firewall.tsx'
-import {
-  ConfirmEmailPage,
-  ResetMfaPage,
-  UndoChangePage,
-  UpdatePasswordPage,
-  ValidationAccountPage,
-} from './routes/email-links.tsx'
-import { LoginPage } from './routes/login.tsx'
-import { OverviewPage } from './routes/overview.tsx'
-import { PairPage } from './routes/pair.tsx'
-import { ProfilePage } from './routes/profile.tsx'
-import { PublicKeysPage } from './routes/public-keys.tsx'
-import { SessionPage } from './routes/session.tsx'
-import { readSessionsSearch, SessionsPage } from './routes/sessions.tsx'
-import { SettingsPage } from './routes/settings.tsx'
-import { SetupPage } from './routes/setup.tsx'
-import { Shell } from './routes/shell.tsx'
-import { ConfirmAccountPage, SignUpPage } from './routes/sign-up.tsx'
+import { api, prefetch } from './api.ts'
 import { auth } from './auth.ts'
+import { readAuditSearch } from './audit-search.ts'
+import { prefetchDevices, readDevicesSearch } from './device-list.ts'
+import { keepPlace } from './link-params.ts'
+import { readRecordingSearch, readSessionSearch, readSessionsSearch } from './session-search.ts'
+import { Shell } from './routes/shell.tsx'
+import { t } from './language/language.ts'
 
 const root = createRootRoute({
   component: Outlet,
@@ -48,10 +29,10 @@ const root = createRootRoute({
 
 function NotFoundPage() {
   return (
-    <AuthLayout title="No such page">
-      <p>The console has no page at this address.</p>
+    <AuthLayout title={t('No such page')}>
+      <p>{t('The console has no page at this address.')}</p>
       <Link className="button main" to="/">
-        To the overview
+        {t('To the overview')}
       </Link>
     </AuthLayout>
   )
@@ -60,25 +41,62 @@ function NotFoundPage() {
 /** Shown for a bug in the console; the browser's console has the error. */
 function ErrorPage() {
   return (
-    <AuthLayout title="Something broke">
-      <p>The console met something that it did not expect. Loading the page again usually helps.</p>
+    <AuthLayout title={t('Something broke')}>
+      <p>{t('The console met something that it did not expect. Loading the page again usually helps.')}</p>
       <a className="button main" href="/">
-        Reload
+        {t('Reload')}
       </a>
     </AuthLayout>
   )
 }
 
-const at = <const P extends string>(path: P, component: () => React.ReactNode) =>
+/** Each page is fetched when it is about to be opened: a link under the pointer is enough. */
+const lazy = lazyRouteComponent
+const AddDevicePage = lazy(() => import('./routes/add-device.tsx'), 'AddDevicePage')
+const AnnouncementsPage = lazy(() => import('./routes/announcements.tsx'), 'AnnouncementsPage')
+const ApiKeysPage = lazy(() => import('./routes/api-keys.tsx'), 'ApiKeysPage')
+const AuditPage = lazy(() => import('./routes/audit.tsx'), 'AuditPage')
+const BillingPage = lazy(() => import('./routes/billing.tsx'), 'BillingPage')
+const ConnectorsPage = lazy(() => import('./routes/connectors.tsx'), 'ConnectorsPage')
+const DevicePage = lazy(() => import('./routes/device.tsx'), 'DevicePage')
+const EnrolmentPage = lazy(() => import('./routes/enrolment.tsx'), 'EnrolmentPage')
+const FirewallPage = lazy(() => import('./routes/firewall.tsx'), 'FirewallPage')
+const InvitationPage = lazy(() => import('./routes/invitation.tsx'), 'InvitationPage')
+const JoinPage = lazy(() => import('./routes/join.tsx'), 'JoinPage')
+const OverviewPage = lazy(() => import('./routes/overview.tsx'), 'OverviewPage')
+const PairPage = lazy(() => import('./routes/pair.tsx'), 'PairPage')
+const ProfilePage = lazy(() => import('./routes/profile.tsx'), 'ProfilePage')
+const PublicKeysPage = lazy(() => import('./routes/public-keys.tsx'), 'PublicKeysPage')
+const RolesPage = lazy(() => import('./routes/roles.tsx'), 'RolesPage')
+const SearchPage = lazy(() => import('./routes/search.tsx'), 'SearchPage')
+const SettingsPage = lazy(() => import('./routes/settings.tsx'), 'SettingsPage')
+const SetupPage = lazy(() => import('./routes/setup.tsx'), 'SetupPage')
+const DevicesPage = lazy(() => import('./routes/devices.tsx'), 'DevicesPage')
+const SessionsPage = lazy(() => import('./routes/sessions.tsx'), 'SessionsPage')
+const SessionPage = lazy(() => import('./routes/session.tsx'), 'SessionPage')
+const TerminalPage = lazy(() => import('./routes/terminal.tsx'), 'TerminalPage')
+const ConfirmAccountPage = lazy(() => import('./routes/sign-up.tsx'), 'ConfirmAccountPage')
+const SignUpPage = lazy(() => import('./routes/sign-up.tsx'), 'SignUpPage')
+const ConfirmEmailPage = lazy(() => import('./routes/email-links.tsx'), 'ConfirmEmailPage')
+const ResetMfaPage = lazy(() => import('./routes/email-links.tsx'), 'ResetMfaPage')
+const UndoChangePage = lazy(() => import('./routes/email-links.tsx'), 'UndoChangePage')
+const UpdatePasswordPage = lazy(() => import('./routes/email-links.tsx'), 'UpdatePasswordPage')
+const ValidationAccountPage = lazy(() => import('./routes/email-links.tsx'), 'ValidationAccountPage')
+
+const at = <const P extends string>(path: P, component: RouteComponent) =>
   createRoute({ getParentRoute: () => root, path, component })
 
+/** The sign-in page is not a part of this: it is loaded by itself. */
 const login = createRoute({
   getParentRoute: () => root,
   path: '/login',
-  component: LoginPage,
-  beforeLoad: () => {
+  beforeLoad: ({ preload }) => {
     // oxlint-disable-next-line typescript/only-throw-error -- the router's way to redirect
     if (auth.token()) throw redirect({ to: '/' })
+    if (preload) return undefined
+    // The address is that of the sign-in page already.
+    location.reload()
+    return new Promise<void>(() => {})
   },
 })
 
@@ -86,23 +104,45 @@ const shell = createRoute({
   getParentRoute: () => root,
   id: 'shell',
   component: Shell,
-  beforeLoad: () => {
+  beforeLoad: ({ location: { href }, preload }) => {
+    // A link under the pointer was not asked for.
+    if (!auth.token() && !preload) keepPlace(href)
     // oxlint-disable-next-line typescript/only-throw-error -- the router's way to redirect
     if (!auth.token()) throw redirect({ to: '/login' })
+  },
+})
+
+/** For a guest of a session, who need not be in the namespace, or in any. */
+const join = createRoute({
+  getParentRoute: () => root,
+  path: '/join',
+  component: JoinPage,
+  beforeLoad: ({ preload }) => {
+    if (auth.token() || preload) return
+    keepPlace('/join')
+    // oxlint-disable-next-line typescript/only-throw-error -- the router's way to redirect
+    throw redirect({ to: '/login' })
   },
 })
 
 const inside = <const P extends string>(path: P, component: RouteComponent) =>
   createRoute({ getParentRoute: () => shell, path, component })
 
-/** Loaded when it is opened, because xterm is larger than the rest of the page. */
-const TerminalPage = lazyRouteComponent(() => import('./routes/terminal.tsx'), 'TerminalPage')
-
 const devices = createRoute({
   getParentRoute: () => shell,
   path: '/devices',
   component: DevicesPage,
   validateSearch: readDevicesSearch,
+  loaderDeps: ({ search }) => search,
+  loader: ({ deps }) => prefetchDevices(deps),
+})
+
+const device = createRoute({
+  getParentRoute: () => shell,
+  path: '/devices/$uid',
+  component: DevicePage,
+  loader: ({ params: { uid } }) =>
+    prefetch(['device', uid], async () => (await api.devices.get({ params: { uid } })).body),
 })
 
 const sessions = createRoute({
@@ -112,9 +152,31 @@ const sessions = createRoute({
   validateSearch: readSessionsSearch,
 })
 
+const session = createRoute({
+  getParentRoute: () => shell,
+  path: '/sessions/$uid',
+  component: SessionPage,
+  validateSearch: readSessionSearch,
+})
+
+const search = createRoute({
+  getParentRoute: () => shell,
+  path: '/search',
+  component: SearchPage,
+  validateSearch: readRecordingSearch,
+})
+
+const audit = createRoute({
+  getParentRoute: () => shell,
+  path: '/audit',
+  component: AuditPage,
+  validateSearch: readAuditSearch,
+})
+
 const tree = root.addChildren([
   login,
   at('/setup', SetupPage),
+  join,
   at('/sign-up', SignUpPage),
   at('/confirm-account', ConfirmAccountPage),
   at('/validation-account', ValidationAccountPage),
@@ -122,28 +184,43 @@ const tree = root.addChildren([
   at('/reset-mfa', ResetMfaPage),
   at('/confirm-email', ConfirmEmailPage),
   at('/undo-change', UndoChangePage),
+  at('/invitation', InvitationPage),
   shell.addChildren([
     inside('/', OverviewPage),
     devices,
-    inside('/devices/$uid', DevicePage),
+    device,
     inside('/devices/$uid/terminal', TerminalPage),
     inside('/add-device', AddDevicePage),
     inside('/pair', PairPage),
     inside('/enrolment', EnrolmentPage),
     sessions,
-    inside('/sessions/$uid', SessionPage),
+    session,
+    search,
     inside('/public-keys', PublicKeysPage),
     inside('/firewall', FirewallPage),
     inside('/api-keys', ApiKeysPage),
     inside('/connectors', ConnectorsPage),
     inside('/settings', SettingsPage),
+    inside('/roles', RolesPage),
+    audit,
     inside('/announcements', AnnouncementsPage),
     inside('/billing', BillingPage),
     inside('/profile', ProfilePage),
   ]),
 ])
 
-export const router = createRouter({ routeTree: tree, trailingSlash: 'never', scrollRestoration: false })
+export const router = createRouter({
+  routeTree: tree,
+  trailingSlash: 'never',
+  scrollRestoration: false,
+  defaultPreload: 'intent',
+})
+
+/** Begins to fetch the data of the page that was opened by its address. */
+export function prefetchHere(): void {
+  if (auth.token() && /^\/devices\/?$/.test(location.pathname))
+    prefetchDevices(readDevicesSearch(defaultParseSearch(location.search)))
+}
 
 declare module '@tanstack/react-router' {
   interface Register {

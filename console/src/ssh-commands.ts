@@ -16,12 +16,20 @@ export function useSshCommands() {
   const server = `${location.protocol}//${info?.endpoints.api ?? location.host}`
   return {
     known: info !== undefined,
-    /** The server's address in the lines if it is a loopback one, with which no other machine can use them. */
+    /**
+     * The server's address in the lines if it is a loopback one, with which no other machine can use them.
+     */
     loopback: isLoopback(new URL(server).hostname) ? new URL(server).host : undefined,
     /** The SSHID of a device. */
     sshid: (namespace: string, device: string, user = 'root') => `${user}@${namespace}.${device}`,
     ssh: (namespace: string, device: string, user = 'root') =>
       `ssh ${port === '22' ? '' : `-p ${port} `}${user}@${namespace}.${device}@${host}`,
+    /** The command that forwards a port of this machine, as `-L` takes it. */
+    forward: (namespace: string, device: string, user: string, ports: string) =>
+      `ssh -N -L ${ports} ${port === '22' ? '' : `-p ${port} `}${user}@${namespace}.${device}@${host}`,
+    /** The same with our own command line. */
+    hawserForward: (device: string, user: string, ports: string) =>
+      `hawser forward ${user}@${device} ${ports}`,
     /** The command that a device without an agent runs. */
     join: () =>
       `ssh -N -R 0:localhost:22 ${port === '22' ? '' : `-p ${port} `}-i <enrolment key> ${tenant}.<name>@${host}`,

@@ -18,6 +18,15 @@ function show(): void {
 export function chooseTheme(theme: Theme): void {
   localStorage.setItem(key, theme)
   show()
+  for (const hear of listeners) hear()
+}
+
+const listeners = new Set<() => void>()
+
+/** Hears of every choice; returns a function that ends it. */
+export function onTheme(hear: () => void): () => void {
+  listeners.add(hear)
+  return () => void listeners.delete(hear)
 }
 
 export function startTheme(): void {

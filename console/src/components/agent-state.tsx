@@ -8,16 +8,17 @@ import { showSaved } from '../namespace-query.ts'
 import { Button } from './button.tsx'
 import { Pill, type Tone } from './status.tsx'
 import { showToast } from './toast.tsx'
+import { msg, t } from '../language/language.ts'
 
 const words: Readonly<Partial<Record<DeviceAgent['state'], readonly [string, Tone]>>> = {
-  behind: ['old agent', 'plain'],
-  updating: ['agent updates', 'wait'],
-  failed: ['agent update failed', 'bad'],
+  behind: [msg('old agent'), 'plain'],
+  updating: [msg('agent updates'), 'wait'],
+  failed: [msg('agent update failed'), 'bad'],
 }
 
 export function AgentPill({ device: { agent } }: { device: Device }) {
   const shown = agent && words[agent.state]
-  return shown ? <Pill tone={shown[1]}>{shown[0]}</Pill> : null
+  return shown ? <Pill tone={shown[1]}>{t(shown[0])}</Pill> : null
 }
 
 /** For the page of one device. */
@@ -28,7 +29,9 @@ export function AgentUpdate({ device, may }: { device: Device; may: boolean }) {
     try {
       const { asked } = (await api.agents.update({ body: { devices: [uid] } })).body
       await showSaved(
-        asked === 1 ? `${name} updates when its sessions have ended.` : `${name} is up to date.`,
+        asked === 1
+          ? t('{name} updates when its sessions have ended.', { name })
+          : t('{name} is up to date.', { name }),
       )
     } catch (error) {
       showToast(errorText(error))
@@ -40,7 +43,7 @@ export function AgentUpdate({ device, may }: { device: Device; may: boolean }) {
       <AgentPill device={device} /> {agent.reason}{' '}
       {may && agent.updates_itself && agent.state !== 'updating' && (
         <Button kind="quiet" small onPress={() => void update()}>
-          Update the agent
+          {t('Update the agent')}
         </Button>
       )}
     </>

@@ -2,8 +2,10 @@
 // that several of these pages share.
 import { useEffect, useRef, type ReactNode } from 'react'
 import mark from '../mark.svg'
-import { useTitle } from './page.tsx'
+import { useTitle } from '../title.ts'
 import { Field } from './form.tsx'
+import { chooseLanguage, languageNames, otherLanguages } from '../language/choice.ts'
+import { t } from '../language/language.ts'
 
 export function AuthLayout({
   title,
@@ -25,10 +27,12 @@ export function AuthLayout({
   return (
     <div className="auth-layout">
       <header className="band">
-        <a className="brand" href="/">
-          <img src={mark} alt="" width="56" height="56" />
-          Hawser
-        </a>
+        <div className="band-in">
+          <a className="brand" href="/">
+            <img src={mark} alt="" width="44" height="44" />
+            Hawser
+          </a>
+        </div>
       </header>
       <main className="card">
         <h1 ref={shown} tabIndex={-1}>
@@ -37,7 +41,12 @@ export function AuthLayout({
         {children}
       </main>
       <footer className="foot">
-        <a href="/docs">API docs</a>
+        <a href="/docs">{t('API docs')}</a>
+        {otherLanguages().map((one) => (
+          <button key={one} type="button" lang={one} onClick={() => chooseLanguage(one)}>
+            {languageNames[one]}
+          </button>
+        ))}
       </footer>
     </div>
   )
@@ -47,47 +56,56 @@ export function AuthLinks({ children }: { children: ReactNode }) {
   return <div className="auth-links">{children}</div>
 }
 
+/** Where e-mails are on a server without a mail server. */
+export const StoredEmails = () => (
+  <p>
+    {t(
+      'This server sends no e-mails. It stores them as files in the folder outbox of its data folder: ask whoever runs the server to pass yours on to you. The setting HAWSER_SMTP names a mail server.',
+    )}
+  </p>
+)
+
 export const NameField = () => (
   <Field
-    label="Your name"
+    label={t('Your name')}
     name="name"
     required
     pattern=".{1,64}"
     autoComplete="name"
-    wrong="A name has 1 to 64 characters."
+    wrong={t('A name has 1 to 64 characters.')}
   />
 )
 
 export const UsernameField = (props: { defaultValue?: string }) => (
   <Field
     {...props}
-    label="Username"
+    label={t('Username')}
     name="username"
     required
     pattern="[a-zA-Z0-9_.@\-]{3,30}"
     autoComplete="username"
     autoCapitalize="none"
     spellCheck={false}
-    hint="3 to 30 letters, digits or any of - _ . @"
-    wrong="A username has 3 to 30 letters, digits or any of - _ . @"
-    taken="This username is taken."
+    hint={t('3 to 30 letters, digits or any of - _ . @')}
+    wrong={t('A username has 3 to 30 letters, digits or any of - _ . @')}
+    taken={t('This username is taken.')}
   />
 )
 
 export const EmailField = (props: { defaultValue?: string }) => (
   <Field
     {...props}
-    label="E-mail"
+    label={t('E-mail')}
     name="email"
     type="email"
     required
     autoComplete="email"
-    wrong="This does not look like an e-mail address."
-    taken="An account with this e-mail address exists already."
+    wrong={t('This does not look like an e-mail address.')}
+    taken={t('An account with this e-mail address exists already.')}
   />
 )
 
-export const NewPasswordField = ({ label = 'Password' }: { label?: string }) => (
+export const NewPasswordField = ({ label = t('Password') }: { label?: string }) => (
   <Field
     label={label}
     name="password"
@@ -95,31 +113,31 @@ export const NewPasswordField = ({ label = 'Password' }: { label?: string }) => 
     required
     pattern=".{5,30}"
     autoComplete="new-password"
-    hint="5 to 30 characters. Some words that do not belong together are easy to keep in mind."
-    wrong="A password has 5 to 30 characters."
+    hint={t('5 to 30 characters. Some words that do not belong together are easy to keep in mind.')}
+    wrong={t('A password has 5 to 30 characters.')}
   />
 )
 
 export const NamespaceField = ({
-  label = 'Namespace',
+  name = 'namespace',
   required = false,
   hint,
 }: {
-  label?: string
+  name?: 'namespace' | 'name'
   required?: boolean
   hint?: string
 }) => (
   <Field
-    label={label}
-    name={label === 'Namespace' ? 'namespace' : 'name'}
+    label={name === 'name' ? t('Name') : t('Namespace')}
+    name={name}
     required={required}
     pattern="[a-zA-Z0-9][a-zA-Z0-9\-]{0,62}"
     autoComplete="organization"
     autoCapitalize="none"
     spellCheck={false}
     hint={hint}
-    wrong="A namespace begins with a letter or digit and has up to 63 letters, digits or dashes."
-    taken="This name is taken."
+    wrong={t('A namespace begins with a letter or digit and has up to 63 letters, digits or dashes.')}
+    taken={t('This name is taken.')}
   />
 )
 
@@ -133,7 +151,7 @@ export const IdentifierField = ({
   autoFocus?: boolean
 }) => (
   <Field
-    label="Username or e-mail"
+    label={t('Username or e-mail')}
     name={name}
     required
     defaultValue={defaultValue}
@@ -142,6 +160,6 @@ export const IdentifierField = ({
     autoComplete="username"
     autoCapitalize="none"
     spellCheck={false}
-    wrong="Please fill in your username or e-mail address."
+    wrong={t('Please fill in your username or e-mail address.')}
   />
 )

@@ -1,24 +1,8 @@
-// Buttons, and links that look like buttons. A busy button keeps the focus and ignores presses, so that
-// keyboard users do not lose their position.
-import type { ReactNode } from 'react'
+// Buttons, and links that look like buttons. Pages without the router take the button from its own file.
 import { createLink } from '@tanstack/react-router'
-import { Button as AriaButton, type ButtonProps as AriaButtonProps } from 'react-aria-components/Button'
+import type { Kind } from './plain-button.tsx'
 
-export type Kind = 'main' | 'quiet' | 'danger' | 'bare'
-
-export interface ButtonProps extends Omit<AriaButtonProps, 'className' | 'style' | 'children'> {
-  kind?: Kind
-  small?: boolean
-  children: ReactNode
-}
-
-export function Button({ kind = 'main', small = false, children, ...rest }: ButtonProps) {
-  return (
-    <AriaButton {...rest} className={`button ${kind}${small ? ' small' : ''}`}>
-      {children}
-    </AriaButton>
-  )
-}
+export { Button, type ButtonProps, type Kind } from './plain-button.tsx'
 
 interface AnchorProps extends React.AnchorHTMLAttributes<HTMLAnchorElement> {
   kind?: Kind

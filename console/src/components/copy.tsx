@@ -2,13 +2,14 @@
 // networks do not have; there `document.execCommand` still works.
 import { Button } from './button.tsx'
 import { showToast } from './toast.tsx'
+import { t } from '../language/language.ts'
 
 export async function copy(text: string): Promise<void> {
   try {
     await navigator.clipboard.writeText(text)
-    showToast('Copied.')
+    showToast(t('Copied.'))
   } catch {
-    showToast(copyBySelection(text) ? 'Copied.' : text)
+    showToast(copyBySelection(text) ? t('Copied.') : text)
   }
 }
 
@@ -33,8 +34,8 @@ export function Copyable({ text, name }: { text: string; name: string }) {
       <pre>
         <code>{text}</code>
       </pre>
-      <Button kind="quiet" small onPress={() => void copy(text)} aria-label={`Copy ${name}`}>
-        Copy
+      <Button kind="quiet" small onPress={() => void copy(text)} aria-label={t('Copy {name}', { name })}>
+        {t('Copy')}
       </Button>
     </div>
   )

@@ -10,18 +10,18 @@ import { showSaved } from '../namespace-query.ts'
 import { ConfirmDialog, FormDialog, type Confirmation } from './dialog.tsx'
 import { Field } from './form.tsx'
 import { showToast } from './toast.tsx'
+import { t } from '../language/language.ts'
 
 type Open = { what: 'name' | 'tags' | 'name-and-accept' } | { what: 'question'; question: Confirmation }
 
-const nameRule = 'A name has 1 to 64 letters, digits, dashes or underscores.'
-
 const replacing = (name: string, other: string, act: Confirmation['act']): Confirmation => ({
-  title: `Replace ${other}?`,
-  says:
-    `${name} says that it has the MAC address of ${other}. Accept it if ${other} was reinstalled: it then has the name, the tags and ` +
-    `the sessions of ${other}, which is removed.`,
-  yes: `Replace ${other}`,
-  no: 'Let it wait',
+  title: t('Replace {other}?', { other }),
+  says: t(
+    '{name} says that it has the MAC address of {other}. Accept it if {other} was reinstalled: it then has the name, the tags and the sessions of {other}, which is removed.',
+    { name, other },
+  ),
+  yes: t('Replace {other}', { other }),
+  no: t('Let it wait'),
   act,
 })
 
@@ -30,11 +30,27 @@ export function notTogether(
   { uid, identity, replaces }: Device,
   others: readonly Device[],
 ): string | undefined {
-  if (replaces) return `It would replace ${replaces.name}, which has the same MAC address; accept it alone.`
+  if (replaces)
+    return t('It would replace {name}, which has the same MAC address; accept it alone.', {
+      name: replaces.name,
+    })
   const twin = others.find(
     (other) => identity.mac !== '' && other.identity.mac === identity.mac && other.uid !== uid,
   )
-  return twin && `${twin.name} has the same MAC address, and one would replace the other; accept one of them.`
+  return (
+    twin &&
+    t('{name} has the same MAC address, and one would replace the other; accept one of them.', {
+      name: twin.name,
+    })
+  )
+}
+
+/** What the server did: a device with the same MAC address may have been accepted a moment ago. */
+function acceptedText(name: string, headers: Headers): string {
+  const replaced = headers.get('x-replaced-device')
+  return replaced === null
+    ? t('{name} is accepted.', { name })
+    : t('{name} is accepted and has replaced {replaced}.', { name, replaced })
 }
 
 export function useDeviceActions(device: Device, gone: () => void = () => {}) {
@@ -43,12 +59,8 @@ export function useDeviceActions(device: Device, gone: () => void = () => {}) {
   const close = () => setOpen(undefined)
 
   async function acceptNow(): Promise<void> {
-    const replaced = (await api.devices.accept({ params })).headers.get('x-replaced-device')
-    await showSaved(
-      replaced === null
-        ? `${device.name} is accepted.`
-        : `${device.name} is accepted and has replaced ${replaced}.`,
-    )
+    const { headers } = await api.devices.accept({ params })
+    await showSaved(acceptedText(device.name, headers))
   }
 
   async function accept(): Promise<void> {
@@ -70,7 +82,7 @@ export function useDeviceActions(device: Device, gone: () => void = () => {}) {
 
   async function rejectNow(): Promise<void> {
     await api.devices.setStatus({ params: { ...params, status: 'reject' } })
-    await showSaved(`${device.name} is rejected.`)
+    await showSaved(t('{name} is rejected.', { name: device.name }))
   }
 
   async function reject(): Promise<void> {
@@ -78,10 +90,10 @@ export function useDeviceActions(device: Device, gone: () => void = () => {}) {
       setOpen({
         what: 'question',
         question: {
-          title: `Reject ${device.name}?`,
-          says: 'Live sessions on it end at once, and nobody reaches it until it is accepted again.',
-          yes: 'Reject it',
-          no: 'Keep it',
+          title: t('Reject {name}?', { name: device.name }),
+          says: t('Live sessions on it end at once, and nobody reaches it until it is accepted again.'),
+          yes: t('Reject it'),
+          no: t('Keep it'),
           act: rejectNow,
         },
       })
@@ -92,13 +104,15 @@ export function useDeviceActions(device: Device, gone: () => void = () => {}) {
     setOpen({
       what: 'question',
       question: {
-        title: `Delete ${device.name}?`,
-        says: 'The device, its sessions and their recordings are removed. If its agent still runs, it asks to be let in again.',
-        yes: 'Delete it',
+        title: t('Delete {name}?', { name: device.name }),
+        says: t(
+          'The device, its sessions and their recordings are removed. If its agent still runs, it asks to be let in again.',
+        ),
+        yes: t('Delete it'),
         act: async () => {
           await api.devices.remove({ params })
           gone()
-          await showSaved(`${device.name} is deleted.`)
+          await showSaved(t('{name} is deleted.', { name: device.name }))
         },
       },
     })
@@ -106,8 +120,9 @@ export function useDeviceActions(device: Device, gone: () => void = () => {}) {
 
   async function rename(name: string, thenAccept: boolean): Promise<void> {
     await api.devices.update({ params, body: { name } })
-    if (thenAccept) await api.devices.accept({ params })
-    await showSaved(thenAccept ? `${name} is accepted.` : `The device is called ${name} now.`)
+    if (!thenAccept) return showSaved(t('The device is called {name} now.', { name }))
+    const { headers } = await api.devices.accept({ params })
+    await showSaved(acceptedText(name, headers))
   }
 
   async function saveTags(written: string): Promise<void> {
@@ -115,7 +130,7 @@ export function useDeviceActions(device: Device, gone: () => void = () => {}) {
     // No operation sets an empty list of tags, so remove each.
     if (tags.length > 0) await api.devices.setTags({ params, body: { tags } })
     else for (const tag of device.tags) await api.devices.removeTag({ params: { ...params, tag } })
-    await showSaved(`The tags of ${device.name} are changed.`)
+    await showSaved(t('The tags of {name} are changed.', { name: device.name }))
   }
 
   const naming = open?.what === 'name' || open?.what === 'name-and-accept'
@@ -124,21 +139,23 @@ export function useDeviceActions(device: Device, gone: () => void = () => {}) {
       {open?.what === 'question' && <ConfirmDialog question={open.question} close={close} />}
       {naming && (
         <FormDialog
-          title={open.what === 'name' ? `Rename ${device.name}` : 'This name is in use'}
-          submit={open.what === 'name' ? 'Rename' : 'Rename and accept'}
+          title={open.what === 'name' ? t('Rename {name}', { name: device.name }) : t('This name is in use')}
+          submit={open.what === 'name' ? t('Rename') : t('Rename and accept')}
           close={close}
           send={({ name = '' }) => rename(name, open.what === 'name-and-accept')}
           refused={(error) =>
-            error.kind === 'conflict' ? 'Another accepted device has this name.' : undefined
+            error.kind === 'conflict' ? t('Another accepted device has this name.') : undefined
           }
         >
           {open.what === 'name-and-accept' && (
             <p className="soft">
-              Another accepted device is called {device.name}. Give this one a name of its own.
+              {t('Another accepted device is called {name}. Give this one a name of its own.', {
+                name: device.name,
+              })}
             </p>
           )}
           <Field
-            label="Name of the device"
+            label={t('Name of the device')}
             name="name"
             required
             pattern="[a-zA-Z0-9_\-]{1,64}"
@@ -146,28 +163,28 @@ export function useDeviceActions(device: Device, gone: () => void = () => {}) {
             autoComplete="off"
             autoCapitalize="none"
             spellCheck={false}
-            wrong={nameRule}
-            hint="Letters, digits, dashes and underscores. It is a part of the ssh line."
+            wrong={t('A name has 1 to 64 letters, digits, dashes or underscores.')}
+            hint={t('Letters, digits, dashes and underscores. It is a part of the ssh line.')}
           />
         </FormDialog>
       )}
       {open?.what === 'tags' && (
         <FormDialog
-          title={`Tags of ${device.name}`}
-          submit="Save the tags"
+          title={t('Tags of {name}', { name: device.name })}
+          submit={t('Save the tags')}
           close={close}
           send={({ tags = '' }) => saveTags(tags)}
         >
           <Field
-            label="Tags"
+            label={t('Tags')}
             name="tags"
             defaultValue={device.tags.join(' ')}
             autoComplete="off"
             autoCapitalize="none"
             spellCheck={false}
             pattern="\s*([^\s\/@&:,]{3,255}([\s,]+|$)){0,3}"
-            hint="Up to three words with a space between them; empty: none."
-            wrong="Up to three tags of 3 to 255 characters each, without any of / @ & :"
+            hint={t('Up to three words with a space between them; empty: none.')}
+            wrong={t('Up to three tags of 3 to 255 characters each, without any of / @ & :')}
           />
         </FormDialog>
       )}

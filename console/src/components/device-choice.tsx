@@ -7,6 +7,7 @@ import { api } from '../api.ts'
 import { showSaved, useNamespaceQuery } from '../namespace-query.ts'
 import { FormDialog } from './dialog.tsx'
 import { QueryContent, Empty } from './query-content.tsx'
+import { t, tn } from '../language/language.ts'
 
 /** The largest page that the server sends. */
 const shown_most = 100
@@ -55,26 +56,28 @@ export function DeviceChoice({ limit, close }: { limit: number; close: () => voi
   return (
     <FormDialog
       wide
-      title="Choose the devices that stay"
+      title={t('Choose the devices that stay')}
       submit={
-        picked.size === 0 ? 'Keep none' : `Keep ${picked.size} ${picked.size === 1 ? 'device' : 'devices'}`
+        picked.size === 0 ? t('Keep none') : tn(picked.size, 'Keep {count} device', 'Keep {count} devices')
       }
       close={close}
       send={async () => {
         await api.devices.choose({ body: { choices: [...picked.keys()] } })
-        await showSaved('The other devices wait now.')
+        await showSaved(t('The other devices wait now.'))
       }}
     >
       <p className="soft">
-        Up to {limit} devices stay accepted; those that are used most are proposed. Live sessions on the
-        others end, and they wait until there is room for them.
+        {t(
+          'Up to {limit} devices stay accepted; those that are used most are proposed. Live sessions on the others end, and they wait until there is room for them.',
+          { limit },
+        )}
       </p>
       <QueryContent query={asked}>
         {({ devices, total }) => (
           <>
             {(total > 10 || find !== '') && (
               <div className="field">
-                <label htmlFor={id}>Search</label>
+                <label htmlFor={id}>{t('Search')}</label>
                 <input
                   id={id}
                   type="search"
@@ -84,9 +87,9 @@ export function DeviceChoice({ limit, close }: { limit: number; close: () => voi
               </div>
             )}
             {devices.length === 0 ? (
-              <Empty title="No accepted device has such a name." />
+              <Empty title={t('No accepted device has such a name.')} />
             ) : (
-              <ul className="rows scrolled" aria-label="Accepted devices" tabIndex={0}>
+              <ul className="rows scrolled" aria-label={t('Accepted devices')} tabIndex={0}>
                 {devices.map((device) => (
                   <li key={device.uid} className="row">
                     <label className="tick">
@@ -99,7 +102,7 @@ export function DeviceChoice({ limit, close }: { limit: number; close: () => voi
                       <span>
                         <strong>{device.name}</strong>{' '}
                         <span className="soft">
-                          {device.online ? 'online' : 'offline'} · {device.info.pretty_name}
+                          {device.online ? t('online') : t('offline')} · {device.info.pretty_name}
                         </span>
                       </span>
                     </label>
@@ -108,13 +111,14 @@ export function DeviceChoice({ limit, close }: { limit: number; close: () => voi
               </ul>
             )}
             {total > devices.length && (
-              <p className="soft">There are {total} in all; search for the others.</p>
+              <p className="soft">{t('There are {total} in all; search for the others.', { total })}</p>
             )}
           </>
         )}
       </QueryContent>
       <p className="soft" aria-live="polite">
-        {picked.size} of {limit} chosen{picked.size > 0 && `: ${[...picked.values()].join(', ')}`}
+        {t('{count} of {limit} chosen', { count: picked.size, limit })}
+        {picked.size > 0 && `: ${[...picked.values()].join(', ')}`}
       </p>
     </FormDialog>
   )

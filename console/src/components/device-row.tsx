@@ -7,16 +7,18 @@ import { AgentPill } from './agent-state.tsx'
 import { Button, LinkButton } from './button.tsx'
 import { copy } from './copy.tsx'
 import { useDeviceActions } from './device-actions.tsx'
+import { Icon } from './icon.tsx'
 import { Menu } from './menu.tsx'
 import { useSshCommands } from '../ssh-commands.ts'
-import { Lamp, Pill, TagList, When, type Tone } from './status.tsx'
+import { Lamp, Pill, systemName, TagList, When, type Tone } from './status.tsx'
+import { msg, rich, t } from '../language/language.ts'
 
 export const statusWords: Readonly<Record<Device['status'], string>> = {
-  accepted: 'accepted',
-  pending: 'waiting',
-  rejected: 'rejected',
-  removed: 'removed',
-  unused: 'unused',
+  accepted: msg('accepted'),
+  pending: msg('waiting'),
+  rejected: msg('rejected'),
+  removed: msg('removed'),
+  unused: msg('unused'),
 }
 export const statusTones: Readonly<Record<Device['status'], Tone>> = {
   accepted: 'good',
@@ -41,44 +43,44 @@ export function DeviceRow({ device, may, ticked, tick }: DeviceRowProps) {
   const mayConnect = useMay('observer')
   const lines = useSshCommands()
   const more = [
-    { id: 'rename', text: 'Rename …', act: acts.rename },
-    { id: 'tags', text: 'Tags …', act: acts.tag },
+    { id: 'rename', text: t('Rename …'), act: acts.rename },
+    { id: 'tags', text: t('Tags …'), act: acts.tag },
     ...(status === 'accepted' || status === 'pending'
       ? []
-      : [{ id: 'reject', text: 'Reject', act: () => void acts.reject() }]),
-    ...(status === 'accepted' ? [{ id: 'reject', text: 'Reject …', act: () => void acts.reject() }] : []),
-    ...(mayDelete ? [{ id: 'delete', text: 'Delete …', danger: true, act: acts.remove }] : []),
+      : [{ id: 'reject', text: t('Reject'), act: () => void acts.reject() }]),
+    ...(status === 'accepted' ? [{ id: 'reject', text: t('Reject …'), act: () => void acts.reject() }] : []),
+    ...(mayDelete ? [{ id: 'delete', text: t('Delete …'), danger: true, act: acts.remove }] : []),
   ].filter(({ id }) => !(id === 'reject' && status === 'rejected'))
   return (
     <li className="row">
       {tick && (
         <input
           type="checkbox"
-          aria-label={`Choose ${name}`}
+          aria-label={t('Choose {name}', { name })}
           checked={ticked ?? false}
           onChange={(event) => tick(event.currentTarget.checked)}
         />
       )}
-      <Lamp on={online} />
+      <Lamp on={online} {...(status === 'accepted' ? {} : { state: status })} />
       <div className="about">
         <p className="name">
           <Link to="/devices/$uid" params={{ uid }}>
             <strong>{name}</strong>
           </Link>{' '}
-          {status !== 'accepted' && <Pill tone={statusTones[status]}>{statusWords[status]}</Pill>}{' '}
-          {device.conflict && <Pill tone="bad">two machines use this identity</Pill>}{' '}
-          {device.replaces && <Pill tone="bad">would replace {device.replaces.name}</Pill>}{' '}
+          {status !== 'accepted' && <Pill tone={statusTones[status]}>{t(statusWords[status])}</Pill>}{' '}
+          {device.conflict && <Pill tone="bad">{t('two machines use this identity')}</Pill>}{' '}
+          {device.replaces && (
+            <Pill tone="bad">{t('would replace {name}', { name: device.replaces.name })}</Pill>
+          )}{' '}
           {status === 'accepted' && <AgentPill device={device} />} <TagList tags={tags} />
         </p>
         <p className="facts">
           {online ? (
-            'online'
+            t('online')
           ) : (
-            <>
-              offline, seen <When at={device.last_seen} />
-            </>
+            <>{rich('offline, seen {when}', { when: <When at={device.last_seen} /> })}</>
           )}
-          {[info.pretty_name, info.arch, remote_addr].filter(Boolean).map((fact) => ` · ${fact}`)}
+          {[systemName(info), info.arch, remote_addr].filter(Boolean).map((fact) => ` · ${fact}`)}
         </p>
       </div>
       <div className="acts">
@@ -86,36 +88,49 @@ export function DeviceRow({ device, may, ticked, tick }: DeviceRowProps) {
           <LinkButton
             to="/devices/$uid/terminal"
             params={{ uid }}
-            kind="quiet"
+            kind="bare"
             small
-            aria-label={`Terminal on ${name}`}
+            aria-label={t('Terminal on {name}', { name })}
           >
-            Terminal
+            <Icon name="terminal" /> {t('Terminal')}
           </LinkButton>
         )}
         {status === 'accepted' && (
           <Button
-            kind="quiet"
+            kind="bare"
             small
-            aria-label={`Copy SSH line ${name}`}
+            look="square"
+            aria-label={t('Copy SSH line {name}', { name })}
+            title={t('Copy SSH line')}
             onPress={() => void copy(lines.ssh(device.namespace, name))}
           >
-            Copy SSH line
+            <Icon name="copy" />
+            <span className="unseen">{t('Copy SSH line')}</span>
           </Button>
         )}
         {may && status !== 'accepted' && (
-          <Button small aria-label={`Accept ${name}`} onPress={() => void acts.accept()}>
-            Accept
+          <Button
+            kind="quiet"
+            small
+            aria-label={t('Accept {name}', { name })}
+            onPress={() => void acts.accept()}
+          >
+            {t('Accept')}
           </Button>
         )}
         {may && status === 'pending' && (
-          <Button kind="quiet" small aria-label={`Reject ${name}`} onPress={() => void acts.reject()}>
-            Reject
+          <Button
+            kind="bare"
+            small
+            aria-label={t('Reject {name}', { name })}
+            onPress={() => void acts.reject()}
+          >
+            {t('Reject')}
           </Button>
         )}
         {may && (
-          <Menu label={`More for ${name}`} items={more}>
-            More
+          <Menu label={t('More for {name}', { name })} items={more} look="button bare small square">
+            <Icon name="more" />
           </Menu>
         )}
         {acts.dialogs}

@@ -5,7 +5,9 @@ import { Dialog as AriaDialog } from 'react-aria-components/Dialog'
 import { Heading } from 'react-aria-components/Heading'
 import { Modal, ModalOverlay } from 'react-aria-components/Modal'
 import { Button } from './button.tsx'
-import { Form, type FormProps } from './form.tsx'
+import { FieldError } from '../error-text.ts'
+import { Field, Form, type FormProps, verbatim } from './form.tsx'
+import { t } from '../language/language.ts'
 
 interface DialogProps {
   title: string
@@ -14,11 +16,19 @@ interface DialogProps {
   /** An alert dialog is read out as a whole. */
   role?: 'dialog' | 'alertdialog'
   wide?: boolean
+  /** It shows something that is shown once: only its own button closes it, no key and no press beside it. */
+  once?: boolean
 }
 
-export function Dialog({ title, close, children, role = 'dialog', wide = false }: DialogProps) {
+export function Dialog({ title, close, children, role = 'dialog', wide = false, once = false }: DialogProps) {
   return (
-    <ModalOverlay className="veil" isOpen isDismissable onOpenChange={(open) => !open && close()}>
+    <ModalOverlay
+      className="veil"
+      isOpen
+      isDismissable={!once}
+      isKeyboardDismissDisabled={once}
+      onOpenChange={(open) => !open && close()}
+    >
       <Modal className={wide ? 'modal wide' : 'modal'}>
         <AriaDialog role={role} className="dialog">
           <Heading slot="title" level={2}>
@@ -50,7 +60,7 @@ export function FormDialog({
         }}
         beside={
           <Button kind="quiet" onPress={close}>
-            Cancel
+            {t('Cancel')}
           </Button>
         }
       >
@@ -65,6 +75,8 @@ export interface Confirmation {
   says: ReactNode
   yes: string
   no?: string
+  /** What has to be typed before it is done. */
+  typed?: string
   act: () => Promise<unknown>
 }
 
@@ -74,17 +86,29 @@ export function ConfirmDialog({ question, close }: { question: Confirmation; clo
       <Form
         submit={question.yes}
         kind="danger"
-        send={async () => {
+        send={async ({ typed = '' }) => {
+          if (question.typed !== undefined && typed !== question.typed)
+            throw new FieldError('typed', t('Type {typed} to confirm.', { typed: question.typed }))
           await question.act()
           close()
         }}
         beside={
-          <Button kind="quiet" onPress={close} autoFocus>
-            {question.no ?? 'Cancel'}
+          <Button kind="quiet" onPress={close} autoFocus={question.typed === undefined}>
+            {question.no ?? t('Cancel')}
           </Button>
         }
       >
         <div className="soft">{question.says}</div>
+        {question.typed !== undefined && (
+          <Field
+            label={t('Type {typed} to confirm', { typed: question.typed })}
+            name="typed"
+            required
+            autoFocus
+            {...verbatim}
+            wrong={t('Type {typed} to confirm.', { typed: question.typed })}
+          />
+        )}
       </Form>
     </Dialog>
   )

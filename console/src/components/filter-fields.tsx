@@ -3,6 +3,7 @@
 import { useState } from 'react'
 import type { StoredFilter } from '@hawser/contract/fields'
 import { Choice, Field, type Values } from './form.tsx'
+import { t } from '../language/language.ts'
 
 interface Shown {
   hostname?: string
@@ -17,39 +18,41 @@ export function FilterFields({ filter = {} }: { filter?: Shown }) {
   return (
     <>
       <Choice
-        label="Devices"
+        label={t('Devices')}
         name="devices"
         value={kind}
         onChange={(event) => setKind(event.currentTarget.value)}
         options={[
-          ['all', 'All devices'],
-          ['hostname', 'Devices whose names fit a pattern'],
-          ['tags', 'Devices with a tag'],
+          ['all', t('All devices')],
+          ['hostname', t('Devices whose names fit a pattern')],
+          ['tags', t('Devices with a tag')],
         ]}
       />
       {kind === 'hostname' && (
         <Field
-          label="Pattern of the names"
+          label={t('Pattern of the names')}
           name="hostname"
           required
           defaultValue={filter.hostname}
           code
           autoCapitalize="none"
-          hint="A regular expression, for example ^pump-"
-          wrong="A pattern is needed."
+          hint={t('A regular expression, for example ^pump-')}
+          wrong={t('A pattern is needed.')}
         />
       )}
       {kind === 'tags' && (
         <Field
-          label="Tags"
+          label={t('Tags')}
           name="tags"
           required
           defaultValue={filter.tags?.join(' ')}
           autoCapitalize="none"
           autoComplete="off"
           spellCheck={false}
-          hint="One to three tags that are in use, with a space between them. A device fits when it has one of them."
-          wrong="One to three tags are needed."
+          hint={t(
+            'One to three tags that are in use, with a space between them. A device fits when it has one of them.',
+          )}
+          wrong={t('One to three tags are needed.')}
         />
       )}
     </>
@@ -62,8 +65,10 @@ export function filterFrom({ devices, hostname = '', tags = '' }: Values): Store
 }
 
 export function filterWords({ hostname, tags }: Shown): string {
-  if (tags) return `devices tagged ${tags.join(' or ')}`
-  return hostname === undefined || hostname === '.*' ? 'all devices' : `devices like ${hostname}`
+  if (tags) return t('devices tagged {tags}', { tags: tags.join(t(' or ')) })
+  return hostname === undefined || hostname === '.*'
+    ? t('all devices')
+    : t('devices like {hostname}', { hostname })
 }
 
 /** A pattern, or the given words for one that matches everything. */

@@ -11,8 +11,9 @@ import {
   type ReactNode,
 } from 'react'
 import { ApiError } from '@hawser/contract/client'
-import { errorText } from '../error-text.ts'
-import { Button } from './button.tsx'
+import { errorText, FieldError, withoutFieldName } from '../error-text.ts'
+import { Button } from './plain-button.tsx'
+import { t } from '../language/language.ts'
 
 export type Values = Readonly<Record<string, string>>
 
@@ -40,8 +41,10 @@ export interface FormProps {
 
 type Control = HTMLInputElement | HTMLSelectElement | HTMLTextAreaElement
 
-const controlsOf = (form: HTMLFormElement): Control[] =>
-  [...form.elements].filter(
+const controlsOf = (form: HTMLFormElement): Control[] => controlsAmong(form.elements)
+
+const controlsAmong = (elements: Iterable<Element>): Control[] =>
+  [...elements].filter(
     (one): one is Control =>
       (one instanceof HTMLInputElement ||
         one instanceof HTMLSelectElement ||
@@ -54,6 +57,10 @@ function valueOf(control: Control): [string, string] {
     return [control.name, control.checked ? 'on' : '']
   return [control.name, control.autocomplete.endsWith('password') ? control.value : control.value.trim()]
 }
+
+/** What the fields inside of an element hold now. */
+export const valuesWithin = (element: Element): Values =>
+  Object.fromEntries(controlsAmong(element.querySelectorAll('input, select, textarea')).map(valueOf))
 
 export function Form({
   send,
@@ -81,16 +88,18 @@ export function Form({
   function show(error: ApiError, element: HTMLFormElement): void {
     const own = refused?.(error, element)
     const controls = controlsOf(element)
-    const named = own === undefined ? controls.filter((control) => error.fields?.includes(control.name)) : []
-    const unseen = (error.fields ?? []).filter((name) => !controls.some((control) => control.name === name))
+    const { path, rest } = withoutFieldName(error.sentence ?? '')
+    const names = error.fields ?? path
+    const named = own === undefined ? controls.filter(({ name }) => names.includes(name)) : []
+    const unseen = (error.fields ?? []).some((name) => !controls.some((control) => control.name === name))
     const found = named.map(({ name, dataset }) => [
       name,
-      (error.kind === 'takenFields' && dataset['taken']) || dataset['wrong'] || 'This cannot be used.',
+      (error.kind === 'takenFields' && dataset['taken']) ||
+        (error.fields ? (dataset['wrong'] ?? t('This cannot be used.')) : t(rest)),
     ])
-    const rest = unseen.length > 0 ? `These are not valid: ${unseen.join(', ')}.` : errorText(error)
     complain(
       Object.fromEntries(found) as Values,
-      own ?? (named.length === 0 || unseen.length > 0 ? rest : ''),
+      own ?? (named.length === 0 || unseen ? errorText(error) : ''),
     )
   }
 
@@ -109,6 +118,7 @@ export function Form({
       await send(Object.fromEntries(controls.map(valueOf)))
     } catch (error) {
       if (error instanceof ApiError) show(error, element)
+      else if (error instanceof FieldError) complain({ [error.field]: error.message })
       else complain({}, errorText(error))
     } finally {
       under.current = false
@@ -207,6 +217,9 @@ function Around({
   )
 }
 
+/** For names and the like, which a browser is neither to complete nor to correct. */
+export const verbatim = { autoComplete: 'off', autoCapitalize: 'none', spellCheck: false } as const
+
 export type FieldProps = About & Omit<InputHTMLAttributes<HTMLInputElement>, 'name'> & { code?: boolean }
 
 export function Field({ label, name, hint, wrong, taken, code = false, ...rest }: FieldProps) {
@@ -244,13 +257,13 @@ function Revealed({
         type="button"
         className="button quiet"
         aria-pressed={shown}
-        aria-label="Show the password"
+        aria-label={t('Show the password')}
         onClick={() => {
           setShown(!shown)
           input.current?.focus()
         }}
       >
-        {shown ? 'Hide' : 'Show'}
+        {shown ? t('Hide') : t('Show')}
       </button>
     </div>
   )
@@ -276,17 +289,18 @@ export function Choice({
   label,
   name,
   hint,
+  wrong,
   options,
   ...rest
 }: About & { options: readonly (readonly [string, string])[] } & Omit<
     React.SelectHTMLAttributes<HTMLSelectElement>,
     'name'
   >) {
-  const about = { label, name, hint }
-  const { control, id, complaint } = useField(about)
+  const about = { label, name, hint, ...(wrong ? { wrong } : {}) }
+  const { control, id, complaint, mend } = useField(about)
   return (
     <Around {...about} id={id} complaint={complaint}>
-      <select {...rest} {...control}>
+      <select {...rest} {...control} onInput={mend}>
         {options.map(([value, text]) => (
           <option key={value} value={value}>
             {text}

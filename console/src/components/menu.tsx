@@ -2,7 +2,9 @@
 import type { ReactNode } from 'react'
 import { Button as AriaButton } from 'react-aria-components/Button'
 import { Menu as AriaMenu, MenuItem, MenuTrigger } from 'react-aria-components/Menu'
+import { Icon } from './icon.tsx'
 import { Popover } from 'react-aria-components/Popover'
+import { t } from '../language/language.ts'
 
 export interface Item {
   id: string
@@ -41,8 +43,9 @@ export function Menu({ label, children, items, look = 'button quiet small' }: Me
             >
               {text}
               {chosen && (
-                <span className="chosen" aria-label=", chosen">
-                  ✓
+                <span className="chosen">
+                  <Icon name="check" />
+                  <span className="unseen">, {t('chosen')}</span>
                 </span>
               )}
             </MenuItem>

@@ -1,12 +1,12 @@
 // The frame of a page inside of the shell: its title in the window and as its heading, which gets the focus
 // after a navigation, and its actions.
 import { useEffect, useRef, type ReactNode } from 'react'
-
-export function useTitle(title: string): void {
-  useEffect(() => {
-    document.title = `${title} · Hawser`
-  }, [title])
-}
+import type { Role } from '@hawser/contract/access'
+import { useMay, useMe } from '../api.ts'
+import { guideOf } from '../guides.ts'
+import { useTitle } from '../title.ts'
+import { Icon } from './icon.tsx'
+import { t } from '../language/language.ts'
 
 let first = true
 
@@ -14,11 +14,17 @@ export function Page({
   title,
   lead,
   acts,
+  hides,
+  wide = false,
   children,
 }: {
   title: string
   lead?: ReactNode
   acts?: ReactNode
+  /** Which role may do what this page hides from others. */
+  hides?: { from: Role; what: string }
+  /** For a page whose content takes the whole width. */
+  wide?: boolean
   children: ReactNode
 }) {
   const heading = useRef<HTMLHeadingElement>(null)
@@ -30,19 +36,50 @@ export function Page({
   }, [])
   return (
     <>
-      <div className="heading">
+      <div className={wide ? 'heading wide' : 'heading'}>
         <div>
           <h1 ref={heading} tabIndex={-1}>
             {title}
           </h1>
           {lead && <p className="soft">{lead}</p>}
         </div>
-        {acts && <div className="acts">{acts}</div>}
+        <div className="acts">
+          <GuideLink />
+          {acts}
+        </div>
       </div>
+      {hides && <Hidden {...hides} />}
       {children}
     </>
   )
 }
+
+/**
+ * To the guide of the page that is shown, in a tab of its own: whoever looks something up
+ * comes back to the page.
+ */
+function GuideLink() {
+  const guide = guideOf(location.pathname)
+  return guide ? (
+    <a className="button bare guide" href={guide} target="_blank" rel="noopener" aria-label={t('Guide')}>
+      <Icon name="guide" /> <span className="word">{t('Guide')}</span>
+    </a>
+  ) : null
+}
+
+/** Says why actions are missing, and who has them. */
+function Hidden({ from, what }: { from: Role; what: string }) {
+  const { role } = useMe()
+  const may = useMay(from)
+  return may || role === '' ? null : (
+    <p className="soft hides">
+      {t('Your role here is {role}: {who} can {what}.', { role: t(role), who: withArticle(from), what })}
+    </p>
+  )
+}
+
+const withArticle = (role: Role): string =>
+  role === 'owner' ? t('the owner') : t('an {role}', { role: t(role) })
 
 export function Panel({
   title,
@@ -66,7 +103,7 @@ export function Panel({
       {children}
     </>
   )
-  const look = tone ? `panel ${tone}` : 'panel'
+  const look = ['panel', tone].filter(Boolean).join(' ')
   return title ? (
     <section className={look} aria-label={title}>
       {body}

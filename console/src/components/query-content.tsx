@@ -4,11 +4,12 @@ import type { UseQueryResult } from '@tanstack/react-query'
 import type { ReactNode } from 'react'
 import { errorText } from '../error-text.ts'
 import { Button } from './button.tsx'
+import { t } from '../language/language.ts'
 
 export function Loading() {
   return (
     <p className="loading" role="status">
-      <span className="unseen">Loading …</span>
+      <span className="unseen">{t('Loading …')}</span>
       <span className="bar" />
       <span className="bar" />
       <span className="bar" />
@@ -22,7 +23,7 @@ export function ErrorNotice({ error, again }: { error: unknown; again?: () => vo
       <p>{errorText(error)}</p>
       {again && (
         <Button kind="quiet" small onPress={again}>
-          Try again
+          {t('Try again')}
         </Button>
       )}
     </div>
@@ -70,7 +71,13 @@ export function QueryList<T>({ query, label, empty, row, page }: QueryListProps<
     <QueryContent query={query}>
       {({ body, total }) => (
         <>
-          {body.length === 0 ? (
+          {body.length === 0 && page && page.number > 1 ? (
+            <Empty title={t('There is no page {number}.', { number: page.number })}>
+              <Button kind="quiet" onPress={() => page.turn(1)}>
+                {t('To the first page')}
+              </Button>
+            </Empty>
+          ) : body.length === 0 ? (
             empty
           ) : (
             <ul className="rows" aria-label={label}>
@@ -97,13 +104,17 @@ interface PagesProps {
 function Pages({ number, size, shown, total, turn }: PagesProps) {
   const before = (number - 1) * size
   return (
-    <nav className="pages" aria-label="Pages">
+    <nav className="pages" aria-label={t('Pages')}>
       <Button kind="quiet" small isDisabled={number === 1} onPress={() => turn(number - 1)}>
-        Previous
+        {t('Previous')}
       </Button>
-      <span>{shown === 0 ? `none of ${total}` : `${before + 1} to ${before + shown} of ${total}`}</span>
+      <span>
+        {shown === 0
+          ? t('none of {total}', { total })
+          : t('{first} to {last} of {total}', { first: before + 1, last: before + shown, total })}
+      </span>
       <Button kind="quiet" small isDisabled={before + shown >= total} onPress={() => turn(number + 1)}>
-        Next
+        {t('Next')}
       </Button>
     </nav>
   )

@@ -5,8 +5,10 @@ import type { Session } from '@hawser/contract/sessions'
 import { api } from '../api.ts'
 import { showSaved } from '../namespace-query.ts'
 import { ConfirmDialog, type Confirmation } from './dialog.tsx'
+import { t } from '../language/language.ts'
 
-export const whose = ({ username, device }: Session): string => `${username} on ${device.name}`
+export const whose = ({ username, device }: Session): string =>
+  t('{username} on {name}', { username, name: device.name })
 
 export function useSessionActions(session: Session): {
   close: () => void
@@ -18,23 +20,23 @@ export function useSessionActions(session: Session): {
   return {
     close: () =>
       setQuestion({
-        title: 'Close this session?',
-        says: `${whose(session)} is cut off at once.`,
-        yes: 'Close it',
-        no: 'Leave it open',
+        title: t('Close this session?'),
+        says: t('{session} is cut off at once.', { session: whose(session) }),
+        yes: t('Close it'),
+        no: t('Leave it open'),
         act: async () => {
           await api.sessions.close({ params, body: { device: session.device_uid } })
-          await showSaved('The session is closed.')
+          await showSaved(t('The session is closed.'))
         },
       }),
     removeRecording: () =>
       setQuestion({
-        title: 'Delete the recording?',
-        says: 'What the session showed is gone for good. That the session was there stays known.',
-        yes: 'Delete it for good',
+        title: t('Delete the recording?'),
+        says: t('What the session showed is gone for good. That the session was there stays known.'),
+        yes: t('Delete it for good'),
         act: async () => {
           await api.sessions.removeRecording({ params })
-          await showSaved('The recording is deleted.')
+          await showSaved(t('The recording is deleted.'))
         },
       }),
     dialogs: question && <ConfirmDialog question={question} close={() => setQuestion(undefined)} />,

@@ -1,9 +1,53 @@
 // Small indicators: online or offline, status, tags, and relative times.
 import type { ReactNode } from 'react'
+import type { Device } from '@hawser/contract/devices'
+import { ago, inFull, shortAgo } from '../language/format.ts'
+import { msg, rich, t } from '../language/language.ts'
+import { QuickLink } from './quick-link.tsx'
 
-/** A dot for online or offline. Colour is never the only sign: the word stands beside it. */
-export function Lamp({ on }: { on: boolean }) {
-  return <span className="lamp" data-on={on} aria-hidden="true" />
+export { inFull } from '../language/format.ts'
+
+/**
+ * The shape of a state: a disc for online, a ring for offline, a diamond for waiting, a square for rejected.
+ * Colour and shape are never the only signs: the word stands beside them.
+ */
+export function Lamp({ on, state }: { on: boolean; state?: string }) {
+  return <span className="lamp" data-on={on} data-state={state} aria-hidden="true" />
+}
+
+/** The state of a device: colour, shape and word. */
+export function DeviceState({ device: { status, online, last_seen } }: { device: Device }) {
+  const accepted = status === 'accepted'
+  return (
+    <span className="state">
+      <Lamp on={accepted && online} {...(accepted ? {} : { state: status })} />
+      {accepted ? (
+        online ? (
+          t('Online')
+        ) : (
+          <span>
+            {rich('Offline {time}', {
+              time: (
+                <time className="soft" dateTime={last_seen} title={inFull(last_seen)}>
+                  {shortAgo(last_seen)}
+                </time>
+              ),
+            })}
+          </span>
+        )
+      ) : (
+        t(stateWords[status])
+      )}
+    </span>
+  )
+}
+
+const stateWords: Readonly<Record<Device['status'], string>> = {
+  accepted: msg('Accepted'),
+  pending: msg('Waiting'),
+  rejected: msg('Rejected'),
+  removed: msg('Removed'),
+  unused: msg('Unused'),
 }
 
 export type Tone = 'plain' | 'good' | 'bad' | 'wait'
@@ -16,24 +60,6 @@ export function Pill({ tone = 'plain', children }: { tone?: Tone; children: Reac
   )
 }
 
-const relative = new Intl.RelativeTimeFormat('en', { numeric: 'auto' })
-const units: readonly (readonly [Intl.RelativeTimeFormatUnit, number])[] = [
-  ['year', 31_536_000],
-  ['month', 2_592_000],
-  ['day', 86_400],
-  ['hour', 3600],
-  ['minute', 60],
-]
-
-export function ago(moment: string): string {
-  const seconds = (Date.now() - Date.parse(moment)) / 1000
-  const unit = units.find(([, size]) => Math.abs(seconds) >= size)
-  return unit ? relative.format(-Math.trunc(seconds / unit[1]), unit[0]) : 'a moment ago'
-}
-
-const full = new Intl.DateTimeFormat('en-GB', { dateStyle: 'medium', timeStyle: 'short' })
-export const inFull = (moment: string): string => full.format(new Date(moment))
-
 /** A relative time; the tooltip has the full date. */
 export function When({ at }: { at: string }) {
   return (
@@ -43,10 +69,19 @@ export function When({ at }: { at: string }) {
   )
 }
 
+/** The name of a system, as short as it stays clear: tables have little room. */
+export const systemName = ({ pretty_name, id }: Device['info']): string =>
+  (pretty_name || id).replace(' GNU/Linux ', ' ')
+
 export function TagList({ tags }: { tags: readonly string[] }) {
   return tags.map((tag) => (
-    <span key={tag} className="tag">
+    <QuickLink
+      key={tag}
+      className="tag"
+      destination={{ to: '/devices', search: { tag } }}
+      aria-label={t('Devices with the tag {tag}', { tag })}
+    >
       {tag}
-    </span>
+    </QuickLink>
   ))
 }

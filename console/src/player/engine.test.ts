@@ -15,12 +15,14 @@ function recorded(outputs: readonly (readonly [time_ms: number, text: string])[]
     width: 80,
     height: 24,
     screen: base64(screen),
+    typist: '',
     events: events.slice(from, from + 2),
     next: from + 2 < events.length ? from + 2 : null,
   })
   return {
     asked,
     duration_ms,
+    interruptions: [] as { from_ms: number; until_ms: number }[],
     at(time_ms: number) {
       asked.push(`at ${time_ms}`)
       const past = outputs.filter(([time]) => time <= time_ms)
@@ -111,6 +113,41 @@ test('twice as fast takes half the time, and pauses are skipped', async () => {
   player.made.setSkipIdle(true)
   await player.pass(500)
   expect(player.shown()).toBe('abcde')
+})
+
+test('an interruption is skipped with all that came in it, unless somebody wants to see it', async () => {
+  const source = { ...recorded(outputs, 61_000), interruptions: [{ from_ms: 1_500, until_ms: 60_200 }] }
+  const player = playing(source)
+  await player.settle()
+  player.made.toggle()
+  await player.pass(1_400)
+  expect(player.shown()).toBe('ab')
+  await player.pass(200)
+  // The screen of the moment at which it was over, without playing what came before.
+  expect(player.shown()).toBe('abcd')
+  expect(source.asked).toEqual(['at 0', 'from 3', 'at 60200'])
+  expect(player.made.state().playing).toBe(true)
+  await player.pass(400)
+  expect(player.shown()).toBe('abcde')
+  // Whoever goes into it sees it.
+  player.made.seek(1_500)
+  await player.pass(1_000)
+  expect(player.shown()).toBe('abc')
+  player.made.seek(0)
+  player.made.setSkipInterruptions(false)
+  await player.pass(2_100)
+  expect(player.shown()).toBe('abc')
+})
+
+test('an interruption up to the end is the end', async () => {
+  const source = { ...recorded(outputs, 61_000), interruptions: [{ from_ms: 1_500, until_ms: 61_000 }] }
+  const player = playing(source)
+  await player.settle()
+  player.made.setSkipIdle(true)
+  player.made.toggle()
+  await player.pass(1_700)
+  expect(player.shown()).toBe('abcde')
+  expect(player.made.state()).toMatchObject({ playing: false, time_ms: 61_000 })
 })
 
 test('a pause holds it, and a seek shows the screen of its moment', async () => {

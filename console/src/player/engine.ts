@@ -1,11 +1,12 @@
 // The playback of a recording. It fetches windows of the recording as they are needed and writes events to
 // the display when they are due. It depends on neither React nor the page. A seek asks the server for the
 // screen at that moment; of several seeks in a row only the last counts.
-import type { RecordingEvent, RecordingWindow } from '@hawser/contract/recordings'
+import type { Interruption, RecordingEvent, RecordingWindow } from '@hawser/contract/recordings'
 import type { Size } from './read-only-screen.ts'
 
 export interface Source {
   readonly duration_ms: number
+  readonly interruptions: readonly Pick<Interruption, 'from_ms' | 'until_ms'>[]
   at(time_ms: number): Promise<RecordingWindow>
   from(position: number): Promise<RecordingWindow>
 }
@@ -23,7 +24,11 @@ export interface Playing {
   readonly loading: boolean
   readonly speed: number
   readonly skipIdle: boolean
+  /** Whether it goes on behind an interruption when it comes to one. */
+  readonly skipInterruptions: boolean
   readonly error: unknown
+  /** Who types at this moment; empty: unknown. */
+  readonly typist: string
 }
 
 export interface Engine {
@@ -33,6 +38,7 @@ export interface Engine {
   toggle(): void
   setSpeed(speed: number): void
   setSkipIdle(on: boolean): void
+  setSkipInterruptions(on: boolean): void
   dispose(): void
 }
 
@@ -61,7 +67,9 @@ export function engine(
     loading: true,
     speed: 1,
     skipIdle: false,
+    skipInterruptions: true,
     error: undefined,
+    typist: '',
   }
   let queue: RecordingEvent[] = []
   let next: number | null = null
@@ -82,6 +90,7 @@ export function engine(
     if (event.bytes !== undefined) display.write(fromBase64(event.bytes))
     else if (event.width !== undefined && event.height !== undefined)
       display.resize({ width: event.width, height: event.height })
+    else if (event.typist !== undefined) set({ typist: event.typist })
   }
   const fail = (error: unknown): void => set({ error, loading: false, playing: false })
 
@@ -101,7 +110,7 @@ export function engine(
       queue = [...part.events]
       next = part.next
       last = scheduler.now()
-      set({ loading: wanted !== undefined, error: undefined })
+      set({ loading: wanted !== undefined, error: undefined, typist: part.typist })
     } catch (error) {
       fail(error)
     } finally {
@@ -127,6 +136,15 @@ export function engine(
     }
   }
 
+  /**
+   * The interruption that playing from one moment to the other comes to: whoever seeks into
+   * one wants to see it.
+   */
+  const interruptionBetween = (before_ms: number, time_ms: number) =>
+    source.interruptions.find(
+      ({ from_ms, until_ms }) => before_ms < from_ms && from_ms <= time_ms && time_ms < until_ms,
+    )
+
   function step(): void {
     callOff = undefined
     if (over || !state.playing) return
@@ -143,6 +161,8 @@ export function engine(
       return
     }
     if (state.skipIdle && coming - state.time_ms > idle_ms) time_ms = Math.max(time_ms, coming - idleRest_ms)
+    const skipped = state.skipInterruptions ? interruptionBetween(state.time_ms, time_ms) : undefined
+    if (skipped) return seek(skipped.until_ms)
     let due = 0
     while (due < queue.length && queue[due]!.time_ms <= time_ms) play(queue[due++]!)
     queue.splice(0, due)
@@ -179,6 +199,7 @@ export function engine(
     },
     setSpeed: (speed) => set({ speed }),
     setSkipIdle: (skipIdle) => set({ skipIdle }),
+    setSkipInterruptions: (skipInterruptions) => set({ skipInterruptions }),
     dispose() {
       over = true
       callOff?.()

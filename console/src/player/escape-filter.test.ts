@@ -20,6 +20,14 @@ test.each([
 })
 
 test.each([
+  [
+    'what would be repeated for hours',
+    '\x1b[2147483647S',
+    '\x1b[99999T',
+    '\x1b[2147483647L',
+    '\x1b[10000I',
+    '\x1b[2147483647b',
+  ],
   ['the title', '\x1b]0;evil\x07', '\x1b]2;evil\x1b\\', '\u009d0;evil\u009c'],
   ['the clipboard', '\x1b]52;c;ZXZpbA==\x07', '\x1b]52;c;?\x1b\\', '\u009d52;c;?\x07'],
   ['a link', '\x1b]8;;https://evil.example/\x1b\\', '\x1b]8;id=1;javascript:alert(1)\x07'],

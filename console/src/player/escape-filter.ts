@@ -19,6 +19,9 @@ const plainModes = new Set(['4', '20'])
  */
 const privateModes = new Set(['5', '6', '7', '12', '25', '45', '47', '69', '1047', '1048', '1049'])
 const longest = 256
+/** xterm repeats these as often as the sequence says, one by one; no screen is larger than `mostRepeats`. */
+const repeated = new Set('STLMIZb')
+const mostRepeats = 1_000
 
 type State = 'text' | 'escape' | 'set' | 'csi' | 'string' | 'unknown'
 
@@ -108,6 +111,7 @@ function control(parameters: string, final: string): string {
     return final === 'h' || final === 'l' ? modes('?', rest, privateModes, final) : ''
   }
   if (!/^[\d;:]*$/.test(parameters) || !plainFinals.has(final)) return ''
+  if (repeated.has(final) && Number.parseInt(parameters, 10) > mostRepeats) return ''
   return final === 'h' || final === 'l' ? modes('', parameters, plainModes, final) : whole
 }
 

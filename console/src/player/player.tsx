@@ -7,7 +7,11 @@ import { errorText } from '../error-text.ts'
 import { Button } from '../components/button.tsx'
 import { ErrorNotice } from '../components/query-content.tsx'
 import { clock, engine, speeds, type Engine, type Playing } from './engine.ts'
+import { CopyMoment } from './copy-moment.tsx'
+import { InterruptionList, InterruptionMarks } from './interruptions.tsx'
+import { Filmstrip } from './filmstrip.tsx'
 import { openReadOnlyScreen } from './read-only-screen.ts'
+import { rich, t, tn } from '../language/language.ts'
 
 const small_ms = 5_000
 const large_ms = 30_000
@@ -21,21 +25,23 @@ const scheduler = {
 }
 
 /** Runs the engine on a screen in the element, and follows its state. */
-function useEngine(uid: string, terminal: RecordedTerminal) {
+function useEngine(uid: string, terminal: RecordedTerminal, at_ms: number) {
   const place = useRef<HTMLDivElement>(null)
   const [playing, setPlaying] = useState<Playing>()
   const running = useRef<Engine>(undefined)
-  const { channel, duration_ms } = terminal
+  const { channel, duration_ms, interruptions } = terminal
   useEffect(() => {
     const screen = openReadOnlyScreen(place.current!)
     const params = { uid, channel: String(channel) }
     const source = {
       duration_ms,
+      interruptions,
       at: async (at: number) => (await api.recordings.window({ params, query: { at } })).body,
       from: async (from: number) => (await api.recordings.window({ params, query: { from } })).body,
     }
     const made = engine(source, screen, setPlaying, scheduler)
     running.current = made
+    if (at_ms > 0) made.seek(at_ms)
     const watch = new ResizeObserver(() => screen.fit())
     watch.observe(place.current!.parentElement!)
     return () => {
@@ -44,16 +50,23 @@ function useEngine(uid: string, terminal: RecordedTerminal) {
       screen.dispose()
       running.current = undefined
     }
-  }, [uid, channel, duration_ms])
+  }, [uid, channel, duration_ms, interruptions, at_ms])
   return { place, running, playing }
 }
 
-export default function Player({ uid, terminal }: { uid: string; terminal: RecordedTerminal }) {
-  const { place, running, playing } = useEngine(uid, terminal)
+interface PlayerProps {
+  uid: string
+  terminal: RecordedTerminal
+  /** Where it begins. */
+  at_ms: number
+}
+
+export default function Player({ uid, terminal, at_ms }: PlayerProps) {
+  const { place, running, playing } = useEngine(uid, terminal, at_ms)
   const whole = useRef<HTMLDivElement>(null)
   const find = useRef<HTMLInputElement>(null)
   const speedId = useId()
-  const { duration_ms } = terminal
+  const { duration_ms, interruptions } = terminal
   const now = playing?.time_ms ?? 0
   const act = (what: (engine: Engine, state: Playing) => void) => {
     const found = running.current
@@ -98,7 +111,7 @@ export default function Player({ uid, terminal }: { uid: string; terminal: Recor
   }
   return (
     <div className="player" ref={whole} onKeyDown={onKey}>
-      <div className="screen-room" tabIndex={0} role="region" aria-label="What the terminal showed">
+      <div className="screen-room" tabIndex={0} role="region" aria-label={t('What the terminal showed')}>
         <div className="screen" ref={place} aria-busy={playing?.loading ?? true} />
       </div>
       {playing?.error !== undefined && <ErrorNotice error={playing.error} again={() => jump(0)} />}
@@ -106,31 +119,37 @@ export default function Player({ uid, terminal }: { uid: string; terminal: Recor
         <Button
           kind="main"
           small
-          aria-label={playing?.playing ? 'Pause' : 'Play'}
+          aria-label={playing?.playing ? t('Pause') : t('Play')}
           onPress={() => act((one) => one.toggle())}
         >
           <span className={playing?.playing ? 'sign-pause' : 'sign-play'} aria-hidden="true" />
         </Button>
-        <input
-          type="range"
-          aria-label="Place in the recording"
-          aria-valuetext={`${clock(now)} of ${clock(duration_ms)}`}
-          min={0}
-          max={Math.max(1, duration_ms)}
-          step={100}
-          value={now}
-          onChange={(event) => {
-            const to = Number(event.currentTarget.value)
-            act((one) => one.seek(to))
-          }}
-        />
+        <span className="player-place">
+          <input
+            type="range"
+            aria-label={t('Place in the recording')}
+            aria-valuetext={t('{now} of {end}', { now: clock(now), end: clock(duration_ms) })}
+            min={0}
+            max={Math.max(1, duration_ms)}
+            step={100}
+            value={now}
+            onChange={(event) => {
+              const to = Number(event.currentTarget.value)
+              act((one) => one.seek(to))
+            }}
+          />
+          <InterruptionMarks interruptions={interruptions} duration_ms={duration_ms} />
+        </span>
         <span className="player-time">
           <span data-testid="time">{clock(now)}</span> / {clock(duration_ms)}
         </span>
+        {playing && playing.typist !== '' && playing.typist !== terminal.person && (
+          <span className="player-time">{t('{typist} types', { typist: playing.typist })}</span>
+        )}
       </div>
       <div className="player-bar wrap">
         <span className="player-choice">
-          <label htmlFor={speedId}>Speed</label>
+          <label htmlFor={speedId}>{t('Speed')}</label>
           <select
             id={speedId}
             value={String(playing?.speed ?? 1)}
@@ -155,20 +174,43 @@ export default function Player({ uid, terminal }: { uid: string; terminal: Recor
               act((one) => one.setSkipIdle(on))
             }}
           />
-          Skip pauses
+          {t('Skip pauses')}
         </label>
+        {interruptions.length > 0 && (
+          <label className="tick">
+            <input
+              type="checkbox"
+              checked={playing?.skipInterruptions ?? true}
+              onChange={(event) => {
+                const on = event.currentTarget.checked
+                act((one) => one.setSkipInterruptions(on))
+              }}
+            />
+            {t('Skip interruptions')}
+          </label>
+        )}
         <Button kind="quiet" small onPress={fullScreen}>
-          Full screen
+          {t('Full screen')}
         </Button>
+        <CopyMoment uid={uid} channel={terminal.channel} time_ms={now} />
       </div>
+      <Filmstrip
+        uid={uid}
+        channel={terminal.channel}
+        isReady={playing !== undefined && !playing.loading}
+        go={(time_ms) => act((one) => one.seek(time_ms))}
+      />
+      {interruptions.length > 0 && (
+        <InterruptionList interruptions={interruptions} go={(time_ms) => act((one) => one.seek(time_ms))} />
+      )}
       <Search uid={uid} terminal={terminal} input={find} go={(time_ms) => act((one) => one.seek(time_ms))} />
       <details className="soft">
-        <summary>Keys</summary>
+        <summary>{t('Keys')}</summary>
         <p>
-          Inside of the player: <kbd>Space</kbd> plays and pauses, <kbd>←</kbd> <kbd>→</kbd> go 5 seconds,{' '}
-          <kbd>Page up</kbd> <kbd>Page down</kbd> 30, <kbd>Home</kbd> and <kbd>End</kbd> to the start and the
-          end, <kbd>&lt;</kbd> <kbd>&gt;</kbd> change the speed, <kbd>i</kbd> skips pauses, <kbd>/</kbd>{' '}
-          searches, <kbd>f</kbd> fills the screen.
+          {rich(
+            'Inside of the player: <kbd>Space</kbd> plays and pauses, <kbd>←</kbd> <kbd>→</kbd> go 5 seconds, <kbd>Page up</kbd> <kbd>Page down</kbd> 30, <kbd>Home</kbd> and <kbd>End</kbd> to the start and the end, <kbd><</kbd> <kbd>></kbd> change the speed, <kbd>i</kbd> skips pauses, <kbd>/</kbd> searches, <kbd>f</kbd> fills the screen.',
+            { kbd: (inside) => <kbd>{inside}</kbd> },
+          )}
         </p>
       </details>
     </div>
@@ -203,7 +245,11 @@ function Search({ uid, terminal, input, go }: SearchProps) {
     const all: Found[] = []
     try {
       for (let from: number | null = 0; from !== null && all.length < most;) {
-        setSays(`Searching … ${Math.floor((from / Math.max(1, terminal.output_bytes)) * 100)} %`)
+        setSays(
+          t('Searching … {percent} %', {
+            percent: Math.floor((from / Math.max(1, terminal.output_bytes)) * 100),
+          }),
+        )
         const params = { uid, channel: String(terminal.channel) }
         const { body } = await api.recordings.search({
           params,
@@ -214,13 +260,12 @@ function Search({ uid, terminal, input, go }: SearchProps) {
         from = body.next
         setFound([...all])
       }
-      const count = all.length === 1 ? '1 place' : `${all.length} places`
       setSays(
         all.length === 0
-          ? 'It was not shown.'
+          ? t('It was not shown.')
           : all.length >= most
-            ? `The first ${all.length} places.`
-            : `${count}.`,
+            ? t('The first {count} places.', { count: all.length })
+            : tn(all.length, '{count} place.', '{count} places.'),
       )
     } catch (error) {
       if (mine === asked.current) setSays(errorText(error))
@@ -240,19 +285,19 @@ function Search({ uid, terminal, input, go }: SearchProps) {
         <input
           ref={input}
           type="search"
-          aria-label="Text in the recording"
-          placeholder="Text in the recording"
+          aria-label={t('Text in the recording')}
+          placeholder={t('Text in the recording')}
           maxLength={200}
         />
         <Button type="submit" kind="quiet">
-          Search
+          {t('Search')}
         </Button>
       </div>
       <p className="facts" role="status">
         {says}
       </p>
       {found && found.length > 0 && (
-        <ul className="finds" aria-label="Places in the recording" tabIndex={0}>
+        <ul className="finds" aria-label={t('Places in the recording')} tabIndex={0}>
           {found.map((one, at) => (
             <li key={at}>
               <button type="button" className="find" onClick={() => go(one.time_ms)}>

@@ -3,6 +3,8 @@
 // which the Content-Security-Policy blocks. This file draws its cells as plain text, only the rows that have
 // changed.
 import { Terminal, type IBufferCell } from '@xterm/xterm'
+import { boundWork, type Work } from './bound-work.ts'
+import { mixed, readable, type Colour } from './contrast.ts'
 import { escapeFilter } from './escape-filter.ts'
 
 export interface Size {
@@ -21,15 +23,25 @@ export interface ReadOnlyScreen {
 }
 
 const largest: Size = { width: 1_000, height: 500 }
-const letters = { smallest: 9, largest: 16 }
+/** What commands may touch in so much time: three of the largest screens, hundreds of the usual ones. */
+const mostCells = 1_500_000
+const refill_ms = 100
+const letters = { smallest: 9, readable: 12, largest: 16 }
 
-const sized = ({ width, height }: Size): Size => ({
+export const sized = ({ width, height }: Size): Size => ({
   width: Math.min(width || 80, largest.width),
   height: Math.min(height || 24, largest.height),
 })
 
 export function openReadOnlyScreen(place: HTMLElement): ReadOnlyScreen {
   const terminal = new Terminal({ cols: 80, rows: 24, scrollback: 0, allowProposedApi: true })
+  const work: Work = { cells: mostCells }
+  boundWork(terminal, work)
+  let filled_at = 0
+  const refill = (): void => {
+    filled_at = performance.now()
+    work.cells = mostCells
+  }
   const clean = { escapeFilter: escapeFilter() }
   let hidden = false
   const cursor = (is: boolean) => (modes: (number | number[])[]) => {
@@ -50,20 +62,24 @@ export function openReadOnlyScreen(place: HTMLElement): ReadOnlyScreen {
     const { width, height } = sized(size)
     if (width === terminal.cols && height === terminal.rows) return
     terminal.resize(width, height)
-    fit(place, width)
+    fit(place, width, height)
     later()
   }
   return {
     reset(size) {
       clean.escapeFilter = escapeFilter()
       hidden = false
+      refill()
       terminal.reset()
       resize(size)
       later()
     },
-    write: (bytes) => terminal.write(clean.escapeFilter(bytes), later),
+    write(bytes) {
+      if (performance.now() - filled_at > refill_ms) refill()
+      terminal.write(clean.escapeFilter(bytes), later)
+    },
     resize,
-    fit: () => fit(place, terminal.cols),
+    fit: () => fit(place, terminal.cols, terminal.rows),
     dispose() {
       if (waiting !== undefined) cancelAnimationFrame(waiting)
       terminal.dispose()
@@ -75,7 +91,12 @@ export function openReadOnlyScreen(place: HTMLElement): ReadOnlyScreen {
 /** The width of a character relative to the font size. */
 let ratio: number | undefined
 
-function fit(place: HTMLElement, columns: number): void {
+/** The height of the page around the screen: the heading above it and the controls below. */
+const around_px = 310
+const lineHeight = 1.25
+
+/** Letters as large as the room allows. A high screen leaves its controls in sight while its letters stay readable. */
+function fit(place: HTMLElement, columns: number, rows: number): void {
   const probe = document.createElement('span')
   probe.textContent = 'x'.repeat(100)
   probe.className = 'probe'
@@ -86,8 +107,10 @@ function fit(place: HTMLElement, columns: number): void {
   }
   const room = place.parentElement?.clientWidth ?? 0
   const { paddingLeft, paddingRight } = getComputedStyle(place)
-  const size =
+  const byWidth =
     (room - Number.parseFloat(paddingLeft) - Number.parseFloat(paddingRight)) / columns / (ratio || 0.6)
+  const byHeight = Math.max(letters.readable, (window.innerHeight - around_px) / rows / lineHeight)
+  const size = Math.min(byWidth, byHeight)
   place.style.fontSize = `${Math.max(letters.smallest, Math.min(letters.largest, Math.floor(size * 10) / 10))}px`
 }
 
@@ -145,19 +168,46 @@ const sameLook = (a: Look, b: Look): boolean =>
   a.colour === b.colour && a.ground === b.ground && a.signs === b.signs
 
 function lookOf(cell: IBufferCell, isCursor: boolean): Look {
-  let colour = cell.isFgDefault() ? '' : paint(cell.getFgColor(), cell.isFgRGB())
-  let ground = cell.isBgDefault() ? '' : paint(cell.getBgColor(), cell.isBgRGB(), grounds)
-  if (cell.isInverse()) [colour, ground] = [ground || 'var(--screen)', colour || 'var(--screen-ink)']
-  if (cell.isInvisible()) colour = 'transparent'
   const signs = [
     isCursor && 'cursor',
     cell.isBold() && 'bold',
-    cell.isDim() && 'dim',
     cell.isItalic() && 'italic',
     cell.isUnderline() && 'under',
     cell.isStrikethrough() && 'through',
   ]
-  return { colour, ground, signs: signs.filter(Boolean).join(' ') }
+  return { ...coloursOf(cell), signs: signs.filter(Boolean).join(' ') }
+}
+
+/** The colours of a cell as styles, readable on each other as in a live terminal; empty: the usual ones. */
+export function coloursOf(cell: IBufferCell): { colour: string; ground: string } {
+  const usual = cell.isFgDefault() && cell.isBgDefault() && !cell.isInverse() && !cell.isDim()
+  if (cell.isInvisible()) return { colour: 'transparent', ground: '' }
+  if (usual) return { colour: '', ground: '' }
+  let colour = cell.isFgDefault() ? ink : paint(cell.getFgColor(), cell.isFgRGB())
+  let ground = cell.isBgDefault() ? screen : paint(cell.getBgColor(), cell.isBgRGB(), grounds)
+  if (cell.isInverse()) [colour, ground] = [ground, colour]
+  if (cell.isDim()) colour = mixed(colour, ground, 0.3)
+  return {
+    colour: styleOf(readableOn(colour, ground)),
+    ground: ground === screen ? '' : styleOf(ground),
+  }
+}
+
+/** The usual ones. */
+export const usualColours = () => ({ colour: styleOf(ink), ground: styleOf(screen) })
+
+const styleOf = (colour: Colour): string => `rgb(${colour.join(' ')})`
+
+/** A screen has few pairs of colours; a device that writes in all of them does not fill the memory. */
+const known = new Map<string, Colour>()
+const mostKnown = 2_000
+
+function readableOn(colour: Colour, ground: Colour): Colour {
+  const key = `${colour.join()} ${ground.join()}`
+  const found = known.get(key) ?? readable(colour, ground)
+  if (known.size >= mostKnown) known.clear()
+  known.set(key, found)
+  return found
 }
 
 function element({ text, look, wide }: Run): Node {
@@ -165,37 +215,35 @@ function element({ text, look, wide }: Run): Node {
     return document.createTextNode(text)
   const span = document.createElement('span')
   span.textContent = text
-  span.className = wide ? `${look.signs} wide` : look.signs
+  span.className = [look.signs, wide && 'wide'].filter(Boolean).join(' ')
   if (look.colour) span.style.color = look.colour
   if (look.ground) span.style.background = look.ground
   return span
 }
 
-/** The sixteen ANSI colours, readable on the background of the screen. */
-const dull = ['#3b4c55', '#ff8a80', '#7fd6a4', '#e5c07b', '#7fb8f0', '#d6a5f0', '#6fd0dc', '#d5dfe3']
-const bright = ['#8499a4', '#ffb0a8', '#a5e8c0', '#f2d9a0', '#a9d1fa', '#e6c6f8', '#9de6ee', '#ffffff']
+const hex = (...colours: readonly string[]): Colour[] =>
+  colours.map((colour) => [1, 3, 5].map((at) => parseInt(colour.slice(at, at + 2), 16)) as unknown as Colour)
+
+/** The ground and the text of the screen, as in styles/player.css. */
+const [screen, ink] = hex('#0a161c', '#dbe6ea') as [Colour, Colour]
+/** The sixteen ANSI colours. */
+const dull = hex('#3b4c55', '#ff8a80', '#7fd6a4', '#e5c07b', '#7fb8f0', '#d6a5f0', '#6fd0dc', '#d5dfe3')
+const bright = hex('#8499a4', '#ffb0a8', '#a5e8c0', '#f2d9a0', '#a9d1fa', '#e6c6f8', '#9de6ee', '#ffffff')
 const sixteen = [...dull, ...bright]
 /** The first eight as backgrounds, dark enough for light text. */
 const grounds = [
-  '#2c3b43',
-  '#a8342b',
-  '#1f7a4d',
-  '#866310',
-  '#2a62a8',
-  '#7d3f9c',
-  '#1a7480',
-  '#d5dfe3',
+  ...hex('#2c3b43', '#a8342b', '#1f7a4d', '#866310', '#2a62a8', '#7d3f9c', '#1a7480', '#d5dfe3'),
   ...bright,
 ]
 const steps = [0, 95, 135, 175, 215, 255]
 
-function paint(value: number, isRgb: boolean, first = sixteen): string {
-  if (isRgb) return `rgb(${(value >> 16) & 255} ${(value >> 8) & 255} ${value & 255})`
+function paint(value: number, isRgb: boolean, first = sixteen): Colour {
+  if (isRgb) return [(value >> 16) & 255, (value >> 8) & 255, value & 255]
   if (value < 16) return first[value]!
-  if (value >= 232)
-    return `rgb(${Array(3)
-      .fill(8 + (value - 232) * 10)
-      .join(' ')})`
+  if (value >= 232) {
+    const grey = 8 + (value - 232) * 10
+    return [grey, grey, grey]
+  }
   const at = value - 16
-  return `rgb(${steps[Math.floor(at / 36)]} ${steps[Math.floor(at / 6) % 6]} ${steps[at % 6]})`
+  return [steps[Math.floor(at / 36)]!, steps[Math.floor(at / 6) % 6]!, steps[at % 6]!]
 }

@@ -6,6 +6,7 @@ import { Markdown } from '../components/markdown.tsx'
 import { Page, Panel } from '../components/page.tsx'
 import { QueryContent, Empty, QueryList } from '../components/query-content.tsx'
 import { When } from '../components/status.tsx'
+import { t } from '../language/language.ts'
 
 const page_size = 10
 
@@ -17,12 +18,12 @@ export function AnnouncementsPage() {
     false,
   )
   return (
-    <Page title="Announcements" lead="News from those who run this server.">
+    <Page title={t('Announcements')} lead={t('News from those who run this server.')}>
       <Panel>
         <QueryList
           query={all}
-          label="Announcements"
-          empty={<Empty title="There are no news." />}
+          label={t('Announcements')}
+          empty={<Empty title={t('There are no news.')} />}
           page={{ number: page, size: page_size, turn: setPage }}
           row={({ uuid, title, date }) => (
             <li key={uuid} className="row">

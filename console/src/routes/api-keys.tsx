@@ -11,24 +11,25 @@ import { Choice, Field } from '../components/form.tsx'
 import { Page, Panel } from '../components/page.tsx'
 import { Empty, QueryList } from '../components/query-content.tsx'
 import { inFull, Pill, When } from '../components/status.tsx'
+import { msg, rich, t } from '../language/language.ts'
 
 const page_size = 20
-const nameRule = {
-  label: 'Name',
+const nameField = () => ({
+  label: t('Name'),
   name: 'name',
   required: true,
   pattern: '\\S{3,20}',
   autoComplete: 'off',
   spellCheck: false,
-  hint: '3 to 20 characters without a space.',
-  wrong: 'A name has 3 to 20 characters and no space.',
-} as const
-const taken = 'A key with this name exists already.'
+  hint: t('3 to 20 characters without a space.'),
+  wrong: t('A name has 3 to 20 characters and no space.'),
+})
+const taken = msg('A key with this name exists already.')
 
 /** The roles that a new key may have: at most the user's own. */
 function useRoleOptions(): (readonly [string, string])[] {
   const mine = useMe().role as Role
-  return roles.filter((role) => rank(role) <= rank(mine)).map((role) => [role, role])
+  return roles.filter((role) => rank(role) <= rank(mine)).map((role) => [role, t(role)])
 }
 
 export function ApiKeysPage() {
@@ -42,58 +43,57 @@ export function ApiKeysPage() {
   )
   return (
     <Page
-      title="API keys"
-      lead="For scripts that act in this namespace. A key ends with the membership of whoever made it."
-      acts={may && <Button onPress={() => setAdding(true)}>Make an API key</Button>}
+      title={t('API keys')}
+      lead={t('For scripts that act in this namespace. A key ends with the membership of whoever made it.')}
+      acts={may && <Button onPress={() => setAdding(true)}>{t('Make an API key')}</Button>}
+      hides={{ from: 'administrator', what: t('make, change and delete API keys') }}
     >
       <Panel>
         <QueryList
           query={keys}
-          label="API keys"
-          empty={<Empty title="There is no API key yet." />}
+          label={t('API keys')}
+          empty={<Empty title={t('There is no API key yet.')} />}
           page={{ number: page, size: page_size, turn: setPage }}
           row={(key) => <KeyRow key={key.name} given={key} may={may} />}
         />
       </Panel>
       {adding && (
         <FormDialog
-          title="Make an API key"
-          submit="Make the key"
+          title={t('Make an API key')}
+          submit={t('Make the key')}
           close={() => setAdding(false)}
           send={async ({ name = '', role = 'observer', expires = '30' }) => {
             const { body } = await api.apiKeys.create({
               body: { name, role: role as Role, expires_at: Number(expires) as 30 },
             })
             setMade({ name, id: body.id })
-            await showSaved(`The key ${name} is made.`)
+            await showSaved(t('The key {name} is made.', { name }))
           }}
-          refused={(error) => (error.kind === 'conflict' ? taken : undefined)}
+          refused={(error) => (error.kind === 'conflict' ? t(taken) : undefined)}
         >
-          <Field {...nameRule} />
-          <Choice label="Role" name="role" options={options} hint="What the key may do." />
+          <Field {...nameField()} />
+          <Choice label={t('Role')} name="role" options={options} hint={t('What the key may do.')} />
           <Choice
-            label="Valid for"
+            label={t('Valid for')}
             name="expires"
             defaultValue="90"
             options={[
-              ['30', '30 days'],
-              ['60', '60 days'],
-              ['90', '90 days'],
-              ['365', 'a year'],
-              ['-1', 'ever'],
+              ['30', t('30 days')],
+              ['60', t('60 days')],
+              ['90', t('90 days')],
+              ['365', t('a year')],
+              ['-1', t('ever')],
             ]}
           />
         </FormDialog>
       )}
       {made && (
-        <Dialog title={`The key ${made.name}`} close={() => setMade(undefined)}>
-          <p>Copy it now: it is shown this once, and the server keeps no copy that could be read.</p>
-          <Copyable text={made.id} name="the API key" />
-          <p className="soft">
-            It is sent in the header <code>X-API-Key</code>.
-          </p>
+        <Dialog title={t('The key {name}', { name: made.name })} close={() => setMade(undefined)} once>
+          <p>{t('Copy it now: it is shown this once, and the server keeps no copy that could be read.')}</p>
+          <Copyable text={made.id} name={t('the API key')} />
+          <p className="soft">{rich('It is sent in the header {code}.', { code: <code>X-API-Key</code> })}</p>
           <div className="choices">
-            <Button onPress={() => setMade(undefined)}>I have copied it</Button>
+            <Button onPress={() => setMade(undefined)}>{t('I have copied it')}</Button>
           </div>
         </Dialog>
       )}
@@ -111,51 +111,63 @@ function KeyRow({ given, may }: { given: ApiKey; may: boolean }) {
     <li className="row">
       <div className="about">
         <p className="name">
-          <strong>{given.name}</strong> <Pill>{given.role}</Pill>{' '}
-          {ends && ends.getTime() < Date.now() && <Pill tone="bad">expired</Pill>}
+          <strong>{given.name}</strong> <Pill>{t(given.role)}</Pill>{' '}
+          {ends && ends.getTime() < Date.now() && <Pill tone="bad">{t('expired')}</Pill>}
         </p>
         <p className="facts">
-          {ends ? `ends ${inFull(ends.toISOString())}` : 'never ends'} · made <When at={given.created_at} />
+          {ends ? t('ends {end}', { end: inFull(ends.toISOString()) }) : t('never ends')}
+          {' · '}
+          {rich('made {when}', { when: <When at={given.created_at} /> })}
         </p>
       </div>
       {may && (
         <div className="acts">
-          <Button kind="quiet" small aria-label={`Edit ${given.name}`} onPress={() => setOpen('edit')}>
-            Edit
+          <Button
+            kind="quiet"
+            small
+            aria-label={t('Edit {name}', { name: given.name })}
+            onPress={() => setOpen('edit')}
+          >
+            {t('Edit')}
           </Button>
-          <Button kind="quiet" small aria-label={`Delete ${given.name}`} onPress={() => setOpen('delete')}>
-            Delete
+          <Button
+            kind="quiet"
+            small
+            aria-label={t('Delete {name}', { name: given.name })}
+            onPress={() => setOpen('delete')}
+          >
+            {t('Delete')}
           </Button>
         </div>
       )}
       {open === 'edit' && (
         <FormDialog
-          title={`Edit ${given.name}`}
-          submit="Save"
+          title={t('Edit {name}', { name: given.name })}
+          submit={t('Save')}
           close={close}
           send={async ({ name = '', role = '' }) => {
             await api.apiKeys.update({
               params,
               body: { ...(name === given.name ? {} : { name }), role: role as Role },
             })
-            await showSaved(`The key ${name} is changed.`)
+            await showSaved(t('The key {name} is changed.', { name }))
           }}
-          refused={(error) => (error.kind === 'conflict' ? taken : undefined)}
+          refused={(error) => (error.kind === 'conflict' ? t(taken) : undefined)}
         >
-          <Field {...nameRule} defaultValue={given.name} />
-          <Choice label="Role" name="role" defaultValue={given.role} options={options} />
+          <Field {...nameField()} defaultValue={given.name} />
+          <Choice label={t('Role')} name="role" defaultValue={given.role} options={options} />
         </FormDialog>
       )}
       {open === 'delete' && (
         <ConfirmDialog
           close={close}
           question={{
-            title: `Delete ${given.name}?`,
-            says: 'Whatever uses this key is refused from now on.',
-            yes: 'Delete it',
+            title: t('Delete {name}?', { name: given.name }),
+            says: t('Whatever uses this key is refused from now on.'),
+            yes: t('Delete it'),
             act: async () => {
               await api.apiKeys.remove({ params })
-              await showSaved(`The key ${given.name} is deleted.`)
+              await showSaved(t('The key {name} is deleted.', { name: given.name }))
             },
           }}
         />

@@ -14,6 +14,7 @@ import { Page, Panel } from '../components/page.tsx'
 import { QueryContent, Empty, Loading, ErrorNotice } from '../components/query-content.tsx'
 import { inFull, Pill, type Tone } from '../components/status.tsx'
 import { showToast } from '../components/toast.tsx'
+import { locale, msg, rich, t } from '../language/language.ts'
 
 type Customer = Awaited<ReturnType<typeof api.billing.getCustomer>>['body']
 type Subscription = Awaited<ReturnType<typeof api.billing.getSubscription>>['body']
@@ -49,14 +50,16 @@ export function BillingPage() {
     customer.data && 'refused' in customer.data && customer.data.refused.code === 'provider_not_configured'
   return (
     <Page
-      title="Billing"
-      lead={unbilled === false ? 'Three devices are free; with a subscription there is no limit.' : undefined}
+      title={t('Billing')}
+      lead={
+        unbilled === false ? t('Three devices are free; with a subscription there is no limit.') : undefined
+      }
     >
       {unbilled ? (
-        <Panel title="Subscription">
-          <Empty title="Nothing has to be paid here.">
+        <Panel title={t('Subscription')}>
+          <Empty title={t('Nothing has to be paid here.')}>
             <p className="soft">
-              This server has no payment provider, so nothing is billed and nothing is limited.
+              {t('This server has no payment provider, so nothing is billed and nothing is limited.')}
             </p>
           </Empty>
         </Panel>
@@ -70,7 +73,7 @@ export function BillingPage() {
               <Account customer={customer.data.body} />
             )
           ) : (
-            <Panel title="Subscription">
+            <Panel title={t('Subscription')}>
               {customer.isPending ? (
                 <Loading />
               ) : (
@@ -87,27 +90,34 @@ export function BillingPage() {
 function Devices({ namespace: { device_count, max_devices } }: { namespace: Namespace }) {
   const [choosing, setChoosing] = useState(false)
   const over = max_devices > 0 && device_count > max_devices
-  const devices = device_count === 1 ? 'device' : 'devices'
   return (
     <Panel
-      title={over ? 'More devices than are free' : 'Devices'}
+      title={over ? t('More devices than are free') : t('Devices')}
       {...(over ? { tone: 'wanting' as const } : {})}
     >
       <p>
         {max_devices > 0 ? (
           <>
-            <strong>{device_count}</strong> accepted, <strong>{max_devices}</strong> are free.
+            {rich('{count} accepted, {free} are free.', {
+              count: <strong>{device_count}</strong>,
+              free: <strong>{max_devices}</strong>,
+            })}
           </>
         ) : (
           <>
-            <strong>{device_count}</strong> accepted {devices}, without a limit.
+            {rich(
+              device_count === 1
+                ? '{count} accepted device, without a limit.'
+                : '{count} accepted devices, without a limit.',
+              { count: <strong>{device_count}</strong> },
+            )}
           </>
         )}
-        {over && ' Nobody reaches any of them until you choose which ones stay, or subscribe.'}
+        {over && ` ${t('Nobody reaches any of them until you choose which ones stay, or subscribe.')}`}
       </p>
       {over && (
         <div>
-          <Button onPress={() => setChoosing(true)}>Choose devices …</Button>
+          <Button onPress={() => setChoosing(true)}>{t('Choose devices …')}</Button>
         </div>
       )}
       {choosing && <DeviceChoice limit={Math.min(3, max_devices)} close={() => setChoosing(false)} />}
@@ -118,15 +128,19 @@ function Devices({ namespace: { device_count, max_devices } }: { namespace: Name
 /** Shown when the namespace is no customer yet. */
 function Beginning() {
   return (
-    <Panel title="Subscription">
-      <Empty title="There is no subscription yet.">
+    <Panel title={t('Subscription')}>
+      <Empty title={t('There is no subscription yet.')}>
         <p className="soft">
-          For more devices the namespace becomes a customer of the payment provider first. That costs nothing.
+          {t(
+            'For more devices the namespace becomes a customer of the payment provider first. That costs nothing.',
+          )}
         </p>
         <Button
-          onPress={() => void attempt(() => api.billing.createCustomer(), 'The namespace is a customer now.')}
+          onPress={() =>
+            void attempt(() => api.billing.createCustomer(), t('The namespace is a customer now.'))
+          }
         >
-          Begin
+          {t('Begin')}
         </Button>
       </Empty>
     </Panel>
@@ -151,10 +165,10 @@ function Account({ customer }: { customer: Customer }) {
   return (
     <>
       <Panel
-        title="Subscription"
+        title={t('Subscription')}
         acts={
           <Button kind="quiet" small onPress={() => void openPortal()}>
-            Manage at the payment provider
+            {t('Manage at the payment provider')}
           </Button>
         }
       >
@@ -169,26 +183,28 @@ function Account({ customer }: { customer: Customer }) {
         </QueryContent>
       </Panel>
       <Panel
-        title="Payment methods"
+        title={t('Payment methods')}
         acts={
           customer.payment_methods.length > 0 && (
             <Button kind="quiet" small onPress={() => void openPortal()}>
-              Add a card
+              {t('Add a card')}
             </Button>
           )
         }
       >
         {customer.payment_methods.length === 0 ? (
-          <Empty title="There is no card yet.">
+          <Empty title={t('There is no card yet.')}>
             <p className="soft">
-              Cards are added on the pages of the payment provider; this server never sees their numbers.
+              {t(
+                'Cards are added on the pages of the payment provider; this server never sees their numbers.',
+              )}
             </p>
             <Button kind="quiet" onPress={() => void openPortal()}>
-              Add a card
+              {t('Add a card')}
             </Button>
           </Empty>
         ) : (
-          <ul className="rows" aria-label="Payment methods">
+          <ul className="rows" aria-label={t('Payment methods')}>
             {customer.payment_methods.map((method) => (
               <MethodRow key={method.id} method={method} />
             ))}
@@ -200,37 +216,37 @@ function Account({ customer }: { customer: Customer }) {
 }
 
 const words: Readonly<Record<string, readonly [string, Tone]>> = {
-  active: ['active', 'good'],
-  trialing: ['on trial', 'good'],
-  past_due: ['payment is late', 'wait'],
-  to_cancel_at_end_of_period: ['ends soon', 'wait'],
-  canceled: ['ended', 'plain'],
-  incomplete_expired: ['never began', 'plain'],
-  paused: ['paused', 'wait'],
+  active: [msg('active'), 'good'],
+  trialing: [msg('on trial'), 'good'],
+  past_due: [msg('payment is late'), 'wait'],
+  to_cancel_at_end_of_period: [msg('ends soon'), 'wait'],
+  canceled: [msg('ended'), 'plain'],
+  incomplete_expired: [msg('never began'), 'plain'],
+  paused: [msg('paused'), 'wait'],
 }
 
-const subscribe = () => attempt(() => api.billing.createSubscription(), 'The subscription has begun.')
+const subscribe = () => attempt(() => api.billing.createSubscription(), t('The subscription has begun.'))
 
 function Subscribe({ payable }: { payable: boolean }) {
   return payable ? (
-    <Button onPress={() => void subscribe()}>Subscribe</Button>
+    <Button onPress={() => void subscribe()}>{t('Subscribe')}</Button>
   ) : (
-    <p className="soft">A card that can be charged comes first: add one and make it the default.</p>
+    <p className="soft">{t('A card that can be charged comes first: add one and make it the default.')}</p>
   )
 }
 
 function None({ refused, payable }: { refused: ApiError; payable: boolean }) {
   if (refused.kind === 'paymentRequired')
     return (
-      <Empty title="An invoice is open.">
+      <Empty title={t('An invoice is open.')}>
         <p className="soft">
-          The subscription goes on when it is paid, on the pages of the payment provider.
+          {t('The subscription goes on when it is paid, on the pages of the payment provider.')}
         </p>
-        <Button onPress={() => void openPortal()}>Pay it</Button>
+        <Button onPress={() => void openPortal()}>{t('Pay it')}</Button>
       </Empty>
     )
   return (
-    <Empty title="There is no subscription yet.">
+    <Empty title={t('There is no subscription yet.')}>
       <Subscribe payable={payable} />
     </Empty>
   )
@@ -248,25 +264,27 @@ function Present({
   return (
     <>
       <p>
-        <Pill tone={tone}>{word}</Pill>{' '}
-        {status === 'active' ? `paid until ${end}` : active && status !== 'past_due' && `until ${end}`}
+        <Pill tone={tone}>{t(word)}</Pill>{' '}
+        {status === 'active'
+          ? t('paid until {end}', { end })
+          : active && status !== 'past_due' && t('until {end}', { end })}
       </p>
       {!active && status !== 'paused' && (
         <div>
           <Subscribe payable={payable} />
         </div>
       )}
-      <h3>Invoices</h3>
+      <h3>{t('Invoices')}</h3>
       {invoices.length === 0 ? (
-        <p className="soft">There is none yet.</p>
+        <p className="soft">{t('There is none yet.')}</p>
       ) : (
-        <ul className="rows scrolled" aria-label="Invoices" tabIndex={0}>
+        <ul className="rows scrolled" aria-label={t('Invoices')} tabIndex={0}>
           {invoices.map((invoice) => (
             <li key={invoice.id} className="row">
               <div className="about">
                 <p className="name">
                   <strong>{money(invoice)}</strong>{' '}
-                  <Pill tone={invoiceTones[invoice.status] ?? 'plain'}>{invoice.status}</Pill>
+                  <Pill tone={invoiceTones[invoice.status] ?? 'plain'}>{t(invoice.status)}</Pill>
                 </p>
                 <p className="facts">{invoice.id}</p>
               </div>
@@ -283,7 +301,7 @@ const invoiceTones: Readonly<Record<string, Tone>> = { paid: 'good', open: 'wait
 function money({ amount, currency }: { amount: number; currency: string }): string {
   const code = currency.toUpperCase()
   try {
-    const format = new Intl.NumberFormat('en', { style: 'currency', currency: code })
+    const format = new Intl.NumberFormat(locale(), { style: 'currency', currency: code })
     // Stripe counts in the smallest unit of the currency; the yen, for one, has no smaller unit.
     return format.format(amount / 10 ** (format.resolvedOptions().maximumFractionDigits ?? 2))
   } catch {
@@ -294,16 +312,19 @@ function money({ amount, currency }: { amount: number; currency: string }): stri
 function MethodRow({ method }: { method: Method }) {
   const [removing, setRemoving] = useState(false)
   const { id, brand, number, exp_month, exp_year } = method
-  const name = `${brand.charAt(0).toUpperCase()}${brand.slice(1)} ending in ${number}`
+  const name = t('{brand} ending in {number}', {
+    brand: brand.charAt(0).toUpperCase() + brand.slice(1),
+    number,
+  })
   const body = { id }
   return (
     <li className="row">
       <div className="about">
         <p className="name">
-          <strong>{name}</strong> {method.default && <Pill tone="good">default</Pill>}
+          <strong>{name}</strong> {method.default && <Pill tone="good">{t('default')}</Pill>}
         </p>
         <p className="facts">
-          valid until {String(exp_month).padStart(2, '0')}/{exp_year}
+          {t('valid until {month}/{year}', { month: String(exp_month).padStart(2, '0'), year: exp_year })}
         </p>
       </div>
       {!method.default && (
@@ -311,18 +332,23 @@ function MethodRow({ method }: { method: Method }) {
           <Button
             kind="quiet"
             small
-            aria-label={`Make default: ${name}`}
+            aria-label={t('Make default: {name}', { name })}
             onPress={() =>
               void attempt(
                 () => api.billing.setDefaultPaymentMethod({ body }),
-                `${name} is charged from now on.`,
+                t('{name} is charged from now on.', { name }),
               )
             }
           >
-            Make default
+            {t('Make default')}
           </Button>
-          <Button kind="quiet" small aria-label={`Remove ${name}`} onPress={() => setRemoving(true)}>
-            Remove
+          <Button
+            kind="quiet"
+            small
+            aria-label={t('Remove {name}', { name })}
+            onPress={() => setRemoving(true)}
+          >
+            {t('Remove')}
           </Button>
         </div>
       )}
@@ -330,12 +356,12 @@ function MethodRow({ method }: { method: Method }) {
         <ConfirmDialog
           close={() => setRemoving(false)}
           question={{
-            title: `Remove ${name}?`,
-            says: 'It can be added again later.',
-            yes: 'Remove it',
+            title: t('Remove {name}?', { name }),
+            says: t('It can be added again later.'),
+            yes: t('Remove it'),
             act: async () => {
               await api.billing.detachPaymentMethod({ body })
-              await showSaved(`${name} is removed.`)
+              await showSaved(t('{name} is removed.', { name }))
             },
           }}
         />

@@ -7,11 +7,13 @@ import { api, useMay } from '../api.ts'
 import { attempt, showSaved, useNamespaceQuery } from '../namespace-query.ts'
 import { Button } from '../components/button.tsx'
 import { ConfirmDialog, Dialog, FormDialog } from '../components/dialog.tsx'
-import { Area, Field, Tick, type Values } from '../components/form.tsx'
+import { Area, Field, Tick, type Values, verbatim } from '../components/form.tsx'
+import { Icon } from '../components/icon.tsx'
 import { Menu, type Item } from '../components/menu.tsx'
 import { Page, Panel } from '../components/page.tsx'
 import { QueryContent, Empty, QueryList } from '../components/query-content.tsx'
 import { Pill, type Tone } from '../components/status.tsx'
+import { rich, t } from '../language/language.ts'
 
 const page_size = 20
 
@@ -24,19 +26,24 @@ export function ConnectorsPage() {
   )
   return (
     <Page
-      title="Connectors"
-      lead="Container engines (Docker, Podman) whose running containers are offered as devices: reached by a public key, as a user that the container has."
-      acts={may && <Button onPress={() => setAdding(true)}>Add a connector</Button>}
+      title={t('Connectors')}
+      lead={t(
+        'Container engines (Docker, Podman) whose running containers are offered as devices: reached by a public key, as a user that the container has.',
+      )}
+      acts={may && <Button onPress={() => setAdding(true)}>{t('Add a connector')}</Button>}
+      hides={{ from: 'administrator', what: t('add, switch and delete connectors') }}
     >
       <Panel>
         <QueryList
           query={all}
-          label="Connectors"
+          label={t('Connectors')}
           empty={
-            <Empty title="There is no connector yet.">
+            <Empty title={t('There is no connector yet.')}>
               <p className="soft">
-                A connector needs an engine that this server can reach. Where it cannot, run{' '}
-                <code>hawser-agent connector</code> beside the engine.
+                {rich(
+                  'A connector needs an engine that this server can reach. Where it cannot, run {code} beside the engine.',
+                  { code: <code>hawser-agent connector</code> },
+                )}
               </p>
             </Empty>
           }
@@ -46,13 +53,13 @@ export function ConnectorsPage() {
       </Panel>
       {adding && (
         <FormDialog
-          title="Add a connector"
-          submit="Add the connector"
+          title={t('Add a connector')}
+          submit={t('Add the connector')}
           close={() => setAdding(false)}
           wide
           send={async (values) => {
             await api.connectors.create({ body: bodyFrom(values) })
-            await showSaved('The connector is added.')
+            await showSaved(t('The connector is added.'))
           }}
         >
           <Fields />
@@ -81,61 +88,72 @@ function Fields({ connector }: { connector?: Connector }) {
   return (
     <>
       <Field
-        label="Address of the engine"
+        label={t('Address of the engine')}
         name="address"
         required
         maxLength={253}
         defaultValue={connector?.address}
-        autoComplete="off"
-        autoCapitalize="none"
-        spellCheck={false}
-        hint="A name or an address that this server can reach; unix:///path for a socket of its own machine, if its administrator allows it."
-        wrong="An address is needed."
+        {...verbatim}
+        hint={t(
+          'A name or an address that this server can reach; unix:///path for a socket of its own machine, if its administrator allows it.',
+        )}
+        wrong={t('An address is needed.')}
       />
       <Field
-        label="Port"
+        label={t('Port')}
         name="port"
         type="number"
         required
         min={0}
         max={65_535}
         defaultValue={connector?.port ?? 2376}
-        wrong="A port has a number up to 65535."
+        wrong={t('A port has a number up to 65535.')}
       />
       <div
         onChange={({ target }) =>
           target instanceof HTMLInputElement && target.name === 'secure' && setSecure(target.checked)
         }
       >
-        <Tick label="With TLS" name="secure" defaultChecked={secure} />
+        <Tick label={t('With TLS')} name="secure" defaultChecked={secure} />
       </div>
       {secure && (
         <>
           {connector?.tls && (
-            <p className="soft">The certificates stay as they are while these are left empty.</p>
+            <p className="soft">{t('The certificates stay as they are while these are left empty.')}</p>
           )}
-          <Area {...pem} label="Certificate of the authority (PEM)" name="ca" wrong="All three are needed." />
-          <Area {...pem} label="Our certificate (PEM)" name="cert" wrong="All three are needed." />
           <Area
             {...pem}
-            label="Our private key (PEM)"
+            label={t('Certificate of the authority (PEM)')}
+            name="ca"
+            wrong={t('All three are needed.')}
+          />
+          <Area {...pem} label={t('Our certificate (PEM)')} name="cert" wrong={t('All three are needed.')} />
+          <Area
+            {...pem}
+            label={t('Our private key (PEM)')}
             name="key"
-            hint="It is kept sealed and never shown again."
-            wrong="All three are needed."
+            hint={t('It is kept sealed and never shown again.')}
+            wrong={t('All three are needed.')}
           />
         </>
       )}
-      <Tick label="Accept its containers at once" name="accept" defaultChecked={connector?.accept ?? false} />
-      <Tick label="Active" name="enable" defaultChecked={connector?.enable ?? true} />
+      <Tick
+        label={t('Accept its containers at once')}
+        name="accept"
+        defaultChecked={connector?.accept ?? false}
+      />
+      <Tick label={t('Active')} name="enable" defaultChecked={connector?.enable ?? true} />
     </>
   )
 }
 
 /** The state of a connector, in a word. */
 function stateOf({ enable, status }: Connector): { tone: Tone; word: string } {
-  if (!enable) return { tone: 'plain', word: 'off' }
-  if (status.state === 'connected') return { tone: 'good', word: 'connected' }
-  return status.state === 'failed' ? { tone: 'bad', word: 'failed' } : { tone: 'wait', word: 'connecting' }
+  if (!enable) return { tone: 'plain', word: t('off') }
+  if (status.state === 'connected') return { tone: 'good', word: t('connected') }
+  return status.state === 'failed'
+    ? { tone: 'bad', word: t('failed') }
+    : { tone: 'wait', word: t('connecting') }
 }
 
 const whereOf = ({ address, port }: Connector): string =>
@@ -148,20 +166,20 @@ function ConnectorRow({ connector, may }: { connector: Connector; may: boolean }
   const where = whereOf(connector)
   const { tone, word } = stateOf(connector)
   const items: Item[] = [
-    { id: 'info', text: 'What the engine says …', act: () => setOpen('info') },
+    { id: 'info', text: t('What the engine says …'), act: () => setOpen('info') },
     ...(may
       ? [
-          { id: 'edit', text: 'Edit …', act: () => setOpen('edit') },
+          { id: 'edit', text: t('Edit …'), act: () => setOpen('edit') },
           {
             id: 'switch',
-            text: connector.enable ? 'Switch off' : 'Switch on',
+            text: connector.enable ? t('Switch off') : t('Switch on'),
             act: () =>
               void attempt(
                 () => api.connectors.update({ params, body: { enable: !connector.enable } }),
-                `${where} is switched ${connector.enable ? 'off' : 'on'}.`,
+                t(connector.enable ? '{name} is switched off.' : '{name} is switched on.', { name: where }),
               ),
           },
-          { id: 'delete', text: 'Delete …', danger: true, act: () => setOpen('delete') },
+          { id: 'delete', text: t('Delete …'), danger: true, act: () => setOpen('delete') },
         ]
       : []),
   ]
@@ -175,33 +193,33 @@ function ConnectorRow({ connector, may }: { connector: Connector; may: boolean }
           <p className={tone === 'bad' ? 'wrong' : 'soft'}>{connector.status.message}</p>
         )}
         <p className="facts">
-          {connector.secure ? 'with TLS' : 'without TLS'}
+          {connector.secure ? t('with TLS') : t('without TLS')}
           {' · '}
-          {connector.accept ? 'containers are accepted at once' : 'containers wait to be accepted'}
+          {connector.accept ? t('containers are accepted at once') : t('containers wait to be accepted')}
           {' · '}
           <Link
             to="/devices"
             search={{ status: connector.accept ? 'accepted' : 'pending', find: connector.address }}
           >
-            {connector.accept ? 'Its devices' : 'Those that wait'}
-            <span className="unseen"> of {where}</span>
+            {connector.accept ? t('Its devices') : t('Those that wait')}
+            <span className="unseen"> {t('of {name}', { name: where })}</span>
           </Link>
         </p>
       </div>
       <div className="acts">
-        <Menu label={`More for ${where}`} items={items}>
-          More
+        <Menu label={t('More for {name}', { name: where })} items={items}>
+          <Icon name="more" />
         </Menu>
       </div>
       {open === 'edit' && (
         <FormDialog
-          title={`Edit ${where}`}
-          submit="Save"
+          title={t('Edit {name}', { name: where })}
+          submit={t('Save')}
           close={close}
           wide
           send={async (values) => {
             await api.connectors.update({ params, body: bodyFrom(values) })
-            await showSaved('The connector is changed.')
+            await showSaved(t('The connector is changed.'))
           }}
         >
           <Fields connector={connector} />
@@ -212,7 +230,7 @@ function ConnectorRow({ connector, may }: { connector: Connector; may: boolean }
           <Info uid={connector.uid} />
           <div className="choices">
             <Button kind="quiet" onPress={close}>
-              Close
+              {t('Close')}
             </Button>
           </div>
         </Dialog>
@@ -221,12 +239,12 @@ function ConnectorRow({ connector, may }: { connector: Connector; may: boolean }
         <ConfirmDialog
           close={close}
           question={{
-            title: `Delete ${where}?`,
-            says: 'Its containers are no longer offered as devices.',
-            yes: 'Delete it',
+            title: t('Delete {name}?', { name: where }),
+            says: t('Its containers are no longer offered as devices.'),
+            yes: t('Delete it'),
             act: async () => {
               await api.connectors.remove({ params })
-              await showSaved('The connector is deleted.')
+              await showSaved(t('The connector is deleted.'))
             },
           }}
         />
@@ -246,18 +264,18 @@ function Info({ uid }: { uid: string }) {
       {(said) => (
         <>
           <dl className="facts-list">
-            <Said name="Engine">{textOf(said['Name'], said['ServerVersion'])}</Said>
-            <Said name="System">{textOf(said['OperatingSystem'], said['Architecture'])}</Said>
-            <Said name="Containers">
+            <Said name={t('Engine')}>{textOf(said['Name'], said['ServerVersion'])}</Said>
+            <Said name={t('System')}>{textOf(said['OperatingSystem'], said['Architecture'])}</Said>
+            <Said name={t('Containers')}>
               {textOf(
-                counted(said['ContainersRunning'], 'running'),
-                counted(said['ContainersPaused'], 'paused'),
-                counted(said['ContainersStopped'], 'stopped'),
+                counted(said['ContainersRunning'], t('running')),
+                counted(said['ContainersPaused'], t('paused')),
+                counted(said['ContainersStopped'], t('stopped')),
               )}
             </Said>
-            <Said name="Images">{textOf(said['Images'])}</Said>
+            <Said name={t('Images')}>{textOf(said['Images'])}</Said>
           </dl>
-          <pre className="said" tabIndex={0} aria-label="What the engine says of itself">
+          <pre className="said" tabIndex={0} aria-label={t('What the engine says of itself')}>
             {JSON.stringify(said, null, 2)}
           </pre>
         </>

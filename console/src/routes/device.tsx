@@ -1,4 +1,4 @@
-// One device: how to connect to it, what it reports about itself, and a link to its sessions.
+// One device: how to connect to it, what it reports about itself, what happened to it, and who gets in.
 import { Link, useNavigate, useParams } from '@tanstack/react-router'
 import { useState } from 'react'
 import type { Device } from '@hawser/contract/devices'
@@ -9,11 +9,25 @@ import { AgentUpdate } from '../components/agent-state.tsx'
 import { Button, LinkButton } from '../components/button.tsx'
 import { Copyable } from '../components/copy.tsx'
 import { useDeviceActions } from '../components/device-actions.tsx'
+import { DeviceContainers } from '../components/device-containers.tsx'
+import { DeviceForwards } from '../components/device-forwards.tsx'
+import { DeviceNotesPanel } from '../components/device-notes.tsx'
+import { DeviceAccess } from '../components/device-access.tsx'
+import { OwnSessions } from '../components/continue-session.tsx'
+import { DeviceSessions } from '../components/device-sessions.tsx'
+import { DeviceTimeline } from '../components/device-timeline.tsx'
 import { statusTones, statusWords } from '../components/device-row.tsx'
+import { DeviceTrafficPanel } from '../components/device-traffic.tsx'
+import { LoginWhy } from '../components/login-why.tsx'
+import { Icon } from '../components/icon.tsx'
+import { Menu } from '../components/menu.tsx'
+import { OnlineHistory } from '../components/online-history.tsx'
 import { Page, Panel } from '../components/page.tsx'
 import { useSshCommands } from '../ssh-commands.ts'
 import { QueryContent } from '../components/query-content.tsx'
 import { inFull, Lamp, Pill, TagList, When } from '../components/status.tsx'
+import { rich, t } from '../language/language.ts'
+import { said } from '../language/said.ts'
 
 export function DevicePage() {
   const { uid } = useParams({ from: '/shell/devices/$uid' })
@@ -23,10 +37,10 @@ export function DevicePage() {
   )
   if (device.data) return <Shown device={device.data} />
   return (
-    <Page title="Device">
+    <Page title={t('Device')}>
       <QueryContent query={device}>{() => null}</QueryContent>
       <p>
-        <Link to="/devices">All devices</Link>
+        <Link to="/devices">{t('All devices')}</Link>
       </p>
     </Page>
   )
@@ -38,89 +52,141 @@ function Shown({ device }: { device: Device }) {
   const mayDelete = useMay('administrator')
   const mayConnect = useMay('observer')
   const acts = useDeviceActions(device, () => void navigate({ to: '/devices' }))
+  const [asksWhy, setAsksWhy] = useState(false)
   const { name, status, online, info } = device
   return (
     <Page
       title={name}
+      hides={{ from: 'operator', what: t('accept, reject, name and tag devices') }}
       lead={
         <span className="signs">
-          <Lamp on={online} />{' '}
-          {online ? (
-            'online'
-          ) : (
-            <>
-              offline, seen <When at={device.last_seen} />
-            </>
-          )}
-          <Pill tone={statusTones[status]}>{statusWords[status]}</Pill>{' '}
+          <span className="state">
+            <Lamp on={online} />
+            {online ? (
+              t('online')
+            ) : (
+              <span>{rich('offline, seen {when}', { when: <When at={device.last_seen} /> })}</span>
+            )}
+          </span>
+          <Pill tone={statusTones[status]}>{t(statusWords[status])}</Pill>{' '}
           {device.conflict && (
-            <Pill tone="bad">two machines use this identity: {device.conflict.addresses.join(', ')}</Pill>
+            <Pill tone="bad">
+              {t('two machines use this identity: {addresses}', {
+                addresses: device.conflict.addresses.join(', '),
+              })}
+            </Pill>
           )}{' '}
-          {device.replaces && <Pill tone="bad">would replace {device.replaces.name}</Pill>}{' '}
+          {device.replaces && (
+            <Pill tone="bad">{t('would replace {name}', { name: device.replaces.name })}</Pill>
+          )}{' '}
           <TagList tags={device.tags} />
         </span>
       }
       acts={
         <>
-          {status === 'accepted' && mayConnect && (
-            <LinkButton to="/devices/$uid/terminal" params={{ uid: device.uid }}>
-              Terminal
-            </LinkButton>
+          {status === 'accepted' && mayConnect && <Terminal device={device} />}
+          {may && status !== 'accepted' && <Button onPress={() => void acts.accept()}>{t('Accept')}</Button>}
+          {mayDelete && (
+            <Button kind="quiet" onPress={() => setAsksWhy(true)}>
+              {t('Why?')}
+            </Button>
           )}
           {may && (
-            <>
-              {status !== 'accepted' && <Button onPress={() => void acts.accept()}>Accept</Button>}
-              <Button kind="quiet" onPress={acts.rename}>
-                Rename
-              </Button>
-              <Button kind="quiet" onPress={acts.tag}>
-                Tags
-              </Button>
-              {status !== 'rejected' && (
-                <Button kind="quiet" onPress={() => void acts.reject()}>
-                  Reject
-                </Button>
-              )}
-              {mayDelete && (
-                <Button kind="danger" onPress={acts.remove}>
-                  Delete
-                </Button>
-              )}
-            </>
+            <Menu
+              label={t('More for {name}', { name })}
+              look="button quiet"
+              items={[
+                { id: 'rename', text: t('Rename …'), act: acts.rename },
+                { id: 'tags', text: t('Tags …'), act: acts.tag },
+                ...(status === 'rejected'
+                  ? []
+                  : [{ id: 'reject', text: t('Reject …'), danger: true, act: () => void acts.reject() }]),
+                ...(mayDelete ? [{ id: 'delete', text: t('Delete …'), danger: true, act: acts.remove }] : []),
+              ]}
+            >
+              <Icon name="more" />
+            </Menu>
           )}
         </>
       }
     >
       {acts.dialogs}
-      {status === 'accepted' ? (
-        <Connect device={device} />
-      ) : (
-        <Panel title="Connect">
-          <p className="soft">It can be reached once it is accepted.</p>
-        </Panel>
+      {asksWhy && <LoginWhy device={device} close={() => setAsksWhy(false)} />}
+      {device.offline_reason !== undefined && (
+        <p className="says">{said(device.offline_reason, device.offline_parts)}</p>
       )}
-      <Panel title="What it is">
-        <dl className="facts-list">
-          <Fact name="System">{info.pretty_name || info.id}</Fact>
-          <Fact name="Processor">{info.arch}</Fact>
-          <Fact name="Agent">
-            {info.platform === agentlessPlatform
-              ? `none; its own ${info.version}`
-              : `${info.version}${info.platform ? `, ${info.platform}` : ''}`}
-            {status === 'accepted' && <AgentUpdate device={device} may={may} />}
-          </Fact>
-          <Fact name="Address">{device.remote_addr}</Fact>
-          <Fact name="MAC address">{device.identity.mac}</Fact>
-          <Fact name="Seen last">{inFull(device.last_seen)}</Fact>
-          <Fact name="State since">{inFull(device.status_update_at)}</Fact>
-          <Fact name="First seen">{inFull(device.created_at)}</Fact>
-          {device.enrolled_with && <Fact name="Joined">{joinedBy(device.enrolled_with)}</Fact>}
-          <Fact name="Uid">
-            <code>{device.uid}</code>
-          </Fact>
-        </dl>
-      </Panel>
+      {status === 'accepted' && <OwnSessions device={device.uid} />}
+      <div className="with-side">
+        <div className="stack">
+          {status === 'accepted' ? (
+            <Connect device={device} />
+          ) : (
+            <Panel title={t('Connect')}>
+              <p className="soft">{t('It can be reached once it is accepted.')}</p>
+            </Panel>
+          )}
+          <Panel title={t('Connection')}>
+            <OnlineHistory device={device} />
+          </Panel>
+          <div className="columns">
+            <DeviceSessions uid={device.uid} />
+            <DeviceTimeline uid={device.uid} />
+          </div>
+          <DeviceContainers device={device} />
+          <DeviceAccess device={device} />
+        </div>
+        <div className="stack">
+          <Panel title={t('Details')}>
+            <dl className="facts-list">
+              <Fact name={t('System')}>{info.pretty_name || info.id}</Fact>
+              <Fact name={t('Processor')}>{info.arch}</Fact>
+              <Fact name={t('Agent')}>
+                {info.platform === agentlessPlatform
+                  ? t('none; its own {version}', { version: info.version })
+                  : `${info.version}${info.platform ? `, ${info.platform}` : ''}`}
+                {status === 'accepted' && <AgentUpdate device={device} may={may} />}
+              </Fact>
+              <Fact name={t('Address')}>{device.remote_addr}</Fact>
+              <Fact name={t('MAC address')}>{device.identity.mac}</Fact>
+              <Fact name={t('Seen last')}>{inFull(device.last_seen)}</Fact>
+              {device.ping_interval !== undefined && (
+                <Fact name={t('Pings')}>
+                  {t('every {seconds} s when nobody is connected', { seconds: device.ping_interval })}
+                </Fact>
+              )}
+              <Fact name={t('State since')}>{inFull(device.status_update_at)}</Fact>
+              <Fact name={t('First seen')}>{inFull(device.created_at)}</Fact>
+              {device.enrolled_with && <Fact name={t('Joined')}>{joinedBy(device.enrolled_with)}</Fact>}
+              <div className="whole">
+                <dt>{t('Uid')}</dt>
+                <dd>
+                  <code>{device.uid}</code>
+                </dd>
+              </div>
+            </dl>
+          </Panel>
+          <DeviceNotesPanel device={device} />
+          <DeviceTrafficPanel device={device} />
+        </div>
+      </div>
     </Page>
+  )
+}
+
+/** While the device is offline there is nothing to open; the sentence above says why. */
+function Terminal({ device: { uid, online, offline_reason, offline_parts } }: { device: Device }) {
+  if (online)
+    return (
+      <LinkButton to="/devices/$uid/terminal" params={{ uid }}>
+        <Icon name="terminal" /> {t('Terminal')}
+      </LinkButton>
+    )
+  return (
+    <span title={said(offline_reason ?? t('The device is offline.'), offline_parts)}>
+      <Button isDisabled aria-label={t('Terminal: the device is offline')}>
+        <Icon name="terminal" /> {t('Terminal')}
+      </Button>
+    </span>
   )
 }
 
@@ -135,8 +201,8 @@ function Fact({ name, children }: { name: string; children: React.ReactNode }) {
 }
 
 const joinedBy = ({ kind, name }: NonNullable<Device['enrolled_with']>): string => {
-  if (kind === 'token') return `with the enrolment token ${name}`
-  return kind === 'rule' ? `by accept ${name}` : `by pairing, confirmed by ${name}`
+  if (kind === 'token') return t('with the enrolment token {name}', { name })
+  return kind === 'rule' ? t('by accept {name}', { name }) : t('by pairing, confirmed by {name}', { name })
 }
 
 function Connect({ device }: { device: Device }) {
@@ -144,21 +210,31 @@ function Connect({ device }: { device: Device }) {
   const lines = useSshCommands()
   const who = user.trim() || 'root'
   return (
-    <Panel title="Connect">
-      <label className="inline">
-        User on the device
-        <input
-          value={user}
-          autoCapitalize="none"
-          autoComplete="off"
-          spellCheck={false}
-          onChange={(event) => setUser(event.currentTarget.value)}
-        />
-      </label>
-      <p className="soft">With the SSH client you already have:</p>
-      <Copyable text={lines.ssh(device.namespace, device.name, who)} name="the ssh line" />
-      <p className="soft">Its SSHID, the login name for other programs and settings:</p>
-      <Copyable text={lines.sshid(device.namespace, device.name, who)} name="the SSHID" />
+    <Panel title={t('Connect')}>
+      <div className="connect">
+        <label className="inline">
+          {t('User on the device')}
+          <input
+            value={user}
+            autoCapitalize="none"
+            autoComplete="off"
+            spellCheck={false}
+            onChange={(event) => setUser(event.currentTarget.value)}
+          />
+        </label>
+        <div>
+          <p>{t('With the SSH client you already have')}</p>
+          <Copyable text={lines.ssh(device.namespace, device.name, who)} name={t('the ssh line')} />
+        </div>
+        <div>
+          <p>{t('Its SSHID, the login name for other programs')}</p>
+          <Copyable text={lines.sshid(device.namespace, device.name, who)} name={t('the SSHID')} />
+        </div>
+      </div>
+      <details className="forwards">
+        <summary>{t('Open a port of it on your machine')}</summary>
+        <DeviceForwards device={device} user={who} />
+      </details>
     </Panel>
   )
 }

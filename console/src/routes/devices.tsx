@@ -1,330 +1,306 @@
-// The devices of the namespace: filtered by status, name and tag, sorted, in pages; several can be accepted
-// or rejected at once. The filters are in the URL, so that a view can be bookmarked and shared.
+// The devices of the namespace, as a table or as a map: by state, search and tag, with the columns and the order
+// that somebody wants. All of it is in the address, so that a view can be kept and shared.
 import { Link, useNavigate, useSearch } from '@tanstack/react-router'
-import { useEffect, useId, useState, type ReactNode } from 'react'
-import { deviceStatuses, type Device, type DeviceStatus } from '@hawser/contract/devices'
-import { encodeFilter, type FilterElement } from '@hawser/contract/filters'
+import { useCallback, useState } from 'react'
+import type { DeviceStatus } from '@hawser/contract/devices'
 import { api, useMay } from '../api.ts'
-import { showSaved, useNamespaceQuery } from '../namespace-query.ts'
+import {
+  columnIds,
+  columnsOf,
+  everyDevice,
+  filtersIn,
+  readDevicesSearch,
+  type DevicesSearch,
+  type Sort,
+} from '../device-list.ts'
+import { errorText } from '../error-text.ts'
+import { useNamespaceQuery } from '../namespace-query.ts'
+import { useSavedViews } from '../saved-views.ts'
 import { Button, LinkButton } from '../components/button.tsx'
-import { notTogether } from '../components/device-actions.tsx'
-import { DeviceRow } from '../components/device-row.tsx'
-import { ConfirmDialog, type Confirmation } from '../components/dialog.tsx'
-import { Page, Panel } from '../components/page.tsx'
-import { Empty, QueryList } from '../components/query-content.tsx'
+import { copy } from '../components/copy.tsx'
+import { columns, csvOf } from '../components/device-columns.tsx'
+import { DeviceFilterField } from '../components/device-filter-field.tsx'
+import { isFiltered, noFilters } from '../components/device-filters.ts'
+import { DeviceMap } from '../components/device-map.tsx'
+import { DeviceSelection } from '../components/device-selection.tsx'
+import { DeviceTable, type Chosen } from '../components/device-table.tsx'
+import { FormDialog } from '../components/dialog.tsx'
+import { Field, Tick } from '../components/form.tsx'
+import { Icon } from '../components/icon.tsx'
+import { Menu } from '../components/menu.tsx'
+import { Page } from '../components/page.tsx'
+import { Empty } from '../components/query-content.tsx'
+import { saveFile } from '../components/save-file.ts'
 import { showToast } from '../components/toast.tsx'
-import { errorText, UserError } from '../error-text.ts'
+import { number } from '../language/format.ts'
+import { msg, t, tn } from '../language/language.ts'
 
-const page_size = 20
+export { readDevicesSearch } from '../device-list.ts'
 
-const sorts = {
-  name: { text: 'Name', sort_by: 'name', order_by: 'asc' },
-  seen: { text: 'Seen last', sort_by: 'last_seen', order_by: 'desc' },
-  newest: { text: 'Newest', sort_by: 'created_at', order_by: 'desc' },
-  oldest: { text: 'Oldest', sort_by: 'created_at', order_by: 'asc' },
-  online: { text: 'Online first', sort_by: 'online', order_by: 'desc' },
-} as const
-type Sort = keyof typeof sorts
-
-export interface DevicesSearch {
-  status?: DeviceStatus
-  sort?: Sort
-  find?: string
-  tag?: string
-  page?: number
-}
-
-/** Reads the search parameters of the URL; invalid ones are dropped. */
-export function readDevicesSearch(given: Record<string, unknown>): DevicesSearch {
-  const status = deviceStatuses.find((one) => one === given['status'])
-  const sort = Object.keys(sorts).find((one) => one === given['sort']) as Sort | undefined
-  const page = Number(given['page'])
-  return {
-    ...(status ? { status } : {}),
-    ...(sort ? { sort } : {}),
-    // The router parses a name of digits as a number.
-    ...(['string', 'number'].includes(typeof given['find']) && given['find'] !== ''
-      ? { find: String(given['find']) }
-      : {}),
-    ...(['string', 'number'].includes(typeof given['tag']) && given['tag'] !== ''
-      ? { tag: String(given['tag']) }
-      : {}),
-    ...(Number.isSafeInteger(page) && page > 1 ? { page } : {}),
-  }
-}
-
-const contains = (name: string, value: unknown): FilterElement => ({
-  type: 'property',
-  params: { name, operator: 'contains', value },
-})
-const join = (name: 'and' | 'or'): FilterElement => ({ type: 'operator', params: { name } })
-
-function filterOf({ find, tag }: DevicesSearch): { filter: string } | object {
-  const elements = [
-    ...(find
-      ? [
-          contains('name', find),
-          contains('identity.mac', find),
-          contains('info.pretty_name', find),
-          contains('remote_addr', find),
-          join('or'),
-        ]
-      : []),
-    ...(tag ? [contains('tags', [tag]), join('and')] : []),
-  ]
-  return elements.length > 0 ? { filter: encodeFilter(elements) } : {}
-}
+/** How many devices "Choose all" chooses at most, and how many a file has. */
+const [mostChosen, mostExported] = [1000, 100_000] as const
 
 const tabs = [
-  ['accepted', 'Accepted'],
-  ['pending', 'Waiting'],
-  ['rejected', 'Rejected'],
-  ['unused', 'Set aside'],
+  ['accepted', msg('Accepted'), 'registered_devices'],
+  ['pending', msg('Waiting'), 'pending_devices'],
+  ['rejected', msg('Rejected'), 'rejected_devices'],
+  ['unused', msg('Unused'), undefined],
 ] as const
 
-const emptyWords: Readonly<Record<string, string>> = {
-  accepted: 'No device is accepted yet.',
-  pending: 'No device waits to be let in.',
-  rejected: 'No device is rejected.',
-  unused: 'No device is unused.',
+const emptyWords: Readonly<Partial<Record<DeviceStatus, string>>> = {
+  accepted: msg('No device is accepted yet.'),
+  pending: msg('No device waits to be let in.'),
+  rejected: msg('No device is rejected.'),
+  unused: msg('No device is unused.'),
 }
+
+const none: Chosen = new Map()
+/** `keep`: what is chosen stays so; `replace`: without a step in the history. */
+interface How {
+  keep?: boolean | undefined
+  replace?: boolean | undefined
+}
+type Change = { [K in keyof DevicesSearch]?: DevicesSearch[K] | undefined }
 
 export function DevicesPage() {
   const search = useSearch({ from: '/shell/devices' })
   const navigate = useNavigate({ from: '/devices' })
-  const { status = 'accepted', sort = 'name', page = 1 } = search
+  const { status = 'accepted', sort = 'name', desc = false, map = false } = search
   const may = useMay('operator')
-  const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set())
-  const { sort_by, order_by } = sorts[sort]
-  const devices = useNamespaceQuery(['devices', 'list', status, sort, search.find, search.tag, page], () =>
-    api.devices.list({
-      query: { status, sort_by, order_by, page, per_page: page_size, ...filterOf(search) },
-    }),
-  )
-  const tags = useNamespaceQuery(['tags'], () => api.tags.list(), false).data?.body ?? []
-  const look = (change: { [K in keyof DevicesSearch]?: DevicesSearch[K] | undefined }) => {
-    setChosen(new Set())
-    const { page: _, ...rest } = search
-    void navigate({ search: readDevicesSearch({ ...rest, ...change }) })
+  const [chosen, setChosen] = useState<Chosen>(none)
+  const look = (change: Change, { keep = false, replace = false }: How = {}) => {
+    if (!keep) setChosen(none)
+    void navigate({ search: readDevicesSearch({ ...search, ...change }), replace })
   }
-  const shown = devices.data?.body ?? []
-  const picked = shown.filter(({ uid }) => chosen.has(uid))
-  const filtered = search.find !== undefined || search.tag !== undefined
+  const sortBy = (by: Sort) =>
+    look({ sort: by, desc: by === sort && !desc ? true : undefined }, { keep: true })
+  const chooseAll = useCallback(async () => {
+    try {
+      const all = await everyDevice(search, mostChosen)
+      setChosen(new Map(all.map((device) => [device.uid, device])))
+      if (all.length === mostChosen) showToast(t('The first {count} are chosen.', { count: mostChosen }))
+    } catch (error) {
+      showToast(errorText(error))
+    }
+  }, [search])
+  const filtered = isFiltered(search)
 
   return (
     <Page
-      title="Devices"
+      title={t('Devices')}
+      wide
+      hides={{ from: 'operator', what: t('accept, reject, name and tag devices') }}
       acts={
         <LinkButton to="/add-device" kind="main">
-          Add a device
+          <Icon name="add" /> {t('Add a device')}
         </LinkButton>
       }
     >
-      <nav className="tabs" aria-label="State of the devices">
-        {tabs.map(([id, text]) => (
-          <Link
-            key={id}
-            to="/devices"
-            search={readDevicesSearch({ ...search, status: id, page: 1 })}
-            aria-current={id === status ? 'page' : undefined}
-            onClick={() => setChosen(new Set())}
-          >
-            {text}
-          </Link>
-        ))}
-      </nav>
-      <div className="filters" role="search">
-        <Find value={search.find ?? ''} look={(find) => look({ find })} />
-        <Pick label="Tag" value={search.tag ?? ''} look={(tag) => look({ tag })}>
-          <option value="">Any</option>
-          {[...new Set([...tags, ...(search.tag ? [search.tag] : [])])].map((tag) => (
-            <option key={tag}>{tag}</option>
-          ))}
-        </Pick>
-        <Pick label="Sort by" value={sort} look={(chosen) => look({ sort: chosen as Sort })}>
-          {Object.entries(sorts).map(([id, { text }]) => (
-            <option key={id} value={id}>
-              {text}
-            </option>
-          ))}
-        </Pick>
-      </div>
-      <Panel>
-        {may && shown.length > 1 && <Many status={status} shown={shown} picked={picked} choose={setChosen} />}
-        <QueryList
-          query={devices}
-          label="Devices"
+      <Tabs search={search} leave={() => setChosen(none)} />
+      <Toolbar search={search} look={look} />
+      {map ? (
+        <DeviceMap search={search} />
+      ) : (
+        <DeviceTable
+          // Another list begins at its first row.
+          key={JSON.stringify([status, filtersIn(search)])}
+          search={search}
+          sortBy={sortBy}
+          chosen={chosen}
+          choose={may ? setChosen : undefined}
+          chooseAll={() => void chooseAll()}
           empty={
             <Empty
               title={
-                filtered ? 'No device fits what you look for.' : (emptyWords[status] ?? 'There is none.')
+                filtered ? t('No device fits what you look for.') : t(emptyWords[status] ?? 'There is none.')
               }
             >
               {filtered ? (
-                <Button kind="quiet" onPress={() => look({ find: undefined, tag: undefined })}>
-                  Show all
+                <Button kind="quiet" onPress={() => look(noFilters)}>
+                  {t('Show all')}
                 </Button>
               ) : (
-                status !== 'rejected' && <Link to="/add-device">Add a device</Link>
+                status !== 'rejected' && <Link to="/add-device">{t('Add a device')}</Link>
               )}
             </Empty>
           }
-          page={{
-            number: page,
-            size: page_size,
-            turn: (to) => void navigate({ search: readDevicesSearch({ ...search, page: to }) }),
-          }}
-          row={(device) => (
-            <DeviceRow
-              key={device.uid}
-              device={device}
-              may={may}
-              {...(may && shown.length > 1
-                ? {
-                    ticked: chosen.has(device.uid),
-                    tick: (on: boolean) =>
-                      setChosen(
-                        new Set(
-                          on ? [...chosen, device.uid] : [...chosen].filter((uid) => uid !== device.uid),
-                        ),
-                      ),
-                  }
-                : {})}
-            />
-          )}
         />
-      </Panel>
+      )}
+      {may && !map && chosen.size > 0 && <DeviceSelection chosen={chosen} choose={setChosen} />}
     </Page>
   )
 }
 
-function Pick({
-  label,
-  value,
-  look,
-  children,
-}: {
-  label: string
-  value: string
-  look: (chosen: string) => void
-  children: ReactNode
-}) {
-  const id = useId()
+function Tabs({ search, leave }: { search: DevicesSearch; leave: () => void }) {
+  const { status = 'accepted' } = search
+  const stats = useNamespaceQuery(['stats'], async () => (await api.system.stats()).body).data
   return (
-    <div className="pick">
-      <label htmlFor={id}>{label}</label>
-      <select id={id} value={value} onChange={(event) => look(event.currentTarget.value)}>
-        {children}
-      </select>
-    </div>
+    <nav className="tabs wide" aria-label={t('State of the devices')}>
+      {tabs.map(([id, text, figure]) => (
+        <Link
+          key={id}
+          to="/devices"
+          search={readDevicesSearch({ ...search, status: id })}
+          aria-current={id === status ? 'page' : undefined}
+          onClick={leave}
+        >
+          {t(text)}
+          {stats && figure && (
+            <span
+              className="count"
+              aria-hidden="true"
+              data-tone={id === 'pending' && stats[figure] > 0 ? 'wait' : undefined}
+            >
+              {number(stats[figure])}
+            </span>
+          )}
+        </Link>
+      ))}
+    </nav>
   )
 }
 
-/** A search field that waits a moment after the last key press, so that not every key is a request. */
-function Find({ value, look }: { value: string; look: (find: string) => void }) {
-  const id = useId()
-  const [typed, setTyped] = useState(value)
-  const [seen, setSeen] = useState(value)
-  if (seen !== value) {
-    setSeen(value)
-    setTyped(value)
-  }
-  useEffect(() => {
-    if (typed.trim() === value) return undefined
-    const timer = setTimeout(() => look(typed.trim()), 300)
-    return () => clearTimeout(timer)
-    // Only typing starts the timer.
-  }, [typed])
+function Toolbar({ search, look }: { search: DevicesSearch; look: (change: Change, how?: How) => void }) {
+  const [columnsOpen, setColumnsOpen] = useState(false)
+  const { map = false } = search
   return (
-    <div className="pick grow">
-      <label htmlFor={id}>Search</label>
-      <input
-        id={id}
-        type="search"
-        value={typed}
-        placeholder="Name, address, system …"
-        onChange={(event) => setTyped(event.currentTarget.value)}
-      />
-    </div>
-  )
-}
-
-function Many({
-  status,
-  shown,
-  picked,
-  choose,
-}: {
-  status: DeviceStatus
-  shown: Device[]
-  picked: Device[]
-  choose: (uids: ReadonlySet<string>) => void
-}) {
-  const [question, setQuestion] = useState<Confirmation>()
-  const all = picked.length === shown.length
-  const things = `${picked.length} ${picked.length === 1 ? 'device' : 'devices'}`
-
-  /** Applies it to one device after the other. Refused ones stay selected; a toast shows the first reason. */
-  async function each(act: (device: Device) => Promise<unknown>, done: string): Promise<void> {
-    const refused: [Device, unknown][] = []
-    for (const device of picked) await act(device).catch((error: unknown) => refused.push([device, error]))
-    choose(new Set(refused.map(([{ uid }]) => uid)))
-    const [first] = refused
-    await showSaved(
-      first
-        ? `${refused.length} of ${picked.length} could not be ${done}: ${first[0].name}: ${errorText(first[1])}`
-        : `${things} ${done}.`,
-    )
-  }
-
-  const accept = () =>
-    each(async (device) => {
-      const why = notTogether(device, picked)
-      if (why !== undefined) throw new UserError(why)
-      await api.devices.accept({ params: { uid: device.uid } })
-    }, 'accepted')
-  const reject = () =>
-    each(({ uid }) => api.devices.setStatus({ params: { uid, status: 'reject' } }), 'rejected')
-  return (
-    <div className="many">
-      <label className="tick">
-        <input
-          type="checkbox"
-          checked={all}
-          onChange={() => choose(new Set(all ? [] : shown.map(({ uid }) => uid)))}
-        />{' '}
-        All on this page
-      </label>
-      {picked.length > 0 && (
-        <div className="acts">
-          {status !== 'accepted' && (
-            <Button
-              small
-              onPress={() => void accept().catch((error: unknown) => showToast(errorText(error)))}
-            >
-              Accept {things}
-            </Button>
-          )}
-          {status !== 'rejected' && (
-            <Button
-              kind="quiet"
-              small
-              onPress={() =>
-                setQuestion({
-                  title: `Reject ${things}?`,
-                  says: 'Live sessions on them end at once, and nobody reaches them until they are accepted again.',
-                  yes: 'Reject them',
-                  no: 'Keep them',
-                  act: reject,
-                })
-              }
-            >
-              Reject {things}
-            </Button>
-          )}
-        </div>
+    <div className="filters wide" role="search">
+      <DeviceFilterField search={search} look={(change, replace) => look(change, { replace })} />
+      <div className="acts">
+        <ViewsMenu search={search} look={look} />
+        {!map && (
+          <Button kind="quiet" aria-label={t('Columns')} onPress={() => setColumnsOpen(true)}>
+            <Icon name="columns" />
+          </Button>
+        )}
+        <Button
+          kind="quiet"
+          aria-label={map ? t('Show as a table') : t('Show as a map')}
+          onPress={() => look({ map: map ? undefined : true })}
+        >
+          <Icon name={map ? 'list' : 'grid'} />
+        </Button>
+        <Export search={search} />
+      </div>
+      {columnsOpen && (
+        <FormDialog
+          title={t('Columns')}
+          submit={t('Show these columns')}
+          close={() => setColumnsOpen(false)}
+          send={async (values) =>
+            look({ cols: columnIds.filter((id) => values[id] === 'on').join(',') }, { keep: true })
+          }
+        >
+          <div className="stack">
+            {columnIds.map((id) => (
+              <Tick
+                key={id}
+                label={t(columns[id].text)}
+                name={id}
+                defaultChecked={columnsOf(search).includes(id)}
+              />
+            ))}
+          </div>
+        </FormDialog>
       )}
-      {question && <ConfirmDialog question={question} close={() => setQuestion(undefined)} />}
     </div>
+  )
+}
+
+function ViewsMenu({ search, look }: { search: DevicesSearch; look: (change: Change) => void }) {
+  const { views, save, remove } = useSavedViews()
+  const [open, setOpen] = useState(false)
+  const navigate = useNavigate({ from: '/devices' })
+  const same = (view: DevicesSearch) => JSON.stringify(view) === JSON.stringify(search)
+  const here = views.find((view) => same(view.search))
+  return (
+    <>
+      <Menu
+        label={t('Views')}
+        look="button quiet"
+        items={[
+          {
+            id: 'all',
+            text: t('All accepted devices'),
+            act: () => void navigate({ search: {} }),
+            chosen: same({}),
+          },
+          ...views.map((view) => ({
+            id: `view ${view.name}`,
+            text: view.name,
+            chosen: view === here,
+            act: () => {
+              look({})
+              void navigate({ search: view.search })
+            },
+          })),
+          { id: 'save', text: t('Save this view …'), act: () => setOpen(true) },
+          { id: 'copy', text: t('Copy the address of this view'), act: () => void copy(location.href) },
+          ...(here
+            ? [
+                {
+                  id: 'remove',
+                  text: t('Forget {name}', { name: here.name }),
+                  danger: true,
+                  act: () => remove(here.name),
+                },
+              ]
+            : []),
+        ]}
+      >
+        <Icon name="star" /> {here?.name ?? t('Views')} <Icon name="down" />
+      </Menu>
+      {open && (
+        <FormDialog
+          title={t('Save this view')}
+          submit={t('Save the view')}
+          close={() => setOpen(false)}
+          send={async ({ name = '' }) => {
+            save(name, search)
+            showToast(t('The view {name} is kept in this browser.', { name }))
+          }}
+        >
+          <Field
+            label={t('Name of the view')}
+            name="name"
+            required
+            maxLength={64}
+            autoComplete="off"
+            hint={t(
+              'State, search, filters, columns and order. It is kept in this browser; its address can be sent to others.',
+            )}
+            wrong={t('A name is needed.')}
+          />
+        </FormDialog>
+      )}
+    </>
+  )
+}
+
+/** A file with all devices that fit, and all columns. */
+function Export({ search }: { search: DevicesSearch }) {
+  const [count, setCount] = useState<number>()
+  const run = async () => {
+    setCount(0)
+    try {
+      const all = await everyDevice(search, mostExported, setCount)
+      saveFile('devices.csv', new Blob([csvOf(all)], { type: 'text/csv' }))
+      showToast(tn(all.length, '{count} device is in devices.csv.', '{count} devices are in devices.csv.'))
+    } catch (error) {
+      showToast(errorText(error))
+    } finally {
+      setCount(undefined)
+    }
+  }
+  return (
+    <Button
+      kind="quiet"
+      aria-label={t('Export as CSV')}
+      isPending={count !== undefined}
+      onPress={() => void run()}
+    >
+      <Icon name="download" />
+      {count !== undefined && count}
+    </Button>
   )
 }

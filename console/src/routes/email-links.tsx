@@ -9,6 +9,7 @@ import { Field, Form } from '../components/form.tsx'
 import { NewPasswordField, AuthLayout, AuthLinks } from '../components/auth-layout.tsx'
 import { auth } from '../auth.ts'
 import { clearLink, linkParams } from '../link-params.ts'
+import { rich, t } from '../language/language.ts'
 
 type Stage = 'ask' | 'done' | 'stale'
 
@@ -40,41 +41,42 @@ function ResultPage({ title, heading, children }: { title: string; heading: stri
 
 const SignInButton = () => (
   <Link className="button main" to="/login">
-    Sign in
+    {t('Sign in')}
   </Link>
 )
 
 export function ValidationAccountPage() {
   const { email = '', token = '' } = linkParams('/validation-account')
   const [stage, setStage] = useState<Stage>(email && token ? 'ask' : 'stale')
-  const title = 'Confirm your account'
+  const title = t('Confirm your account')
   if (stage === 'done')
     return (
-      <ResultPage title={title} heading="Your account is confirmed">
-        <p>You can sign in now.</p>
+      <ResultPage title={title} heading={t('Your account is confirmed')}>
+        <p>{t('You can sign in now.')}</p>
         <SignInButton />
       </ResultPage>
     )
   if (stage === 'stale')
     return (
-      <ResultPage title={title} heading="This link does not work">
+      <ResultPage title={title} heading={t('This link does not work')}>
         <p>
-          It was used already, is older than 24 hours, or was not copied as a whole. If you have confirmed
-          your account before, just sign in.
+          {t(
+            'It was used already, is older than 24 hours, or was not copied as a whole. If you have confirmed your account before, just sign in.',
+          )}
         </p>
         <AuthLinks>
-          <Link to="/login">Sign in</Link>
-          <Link to="/confirm-account">Send a new e-mail</Link>
+          <Link to="/login">{t('Sign in')}</Link>
+          <Link to="/confirm-account">{t('Send a new e-mail')}</Link>
         </AuthLinks>
       </ResultPage>
     )
   return (
     <AuthLayout title={title}>
       <p>
-        This address will belong to your account: <strong>{email}</strong>
+        {rich('This address will belong to your account: {strong}', { strong: <strong>{email}</strong> })}
       </p>
       <Form
-        submit="Confirm the account"
+        submit={t('Confirm the account')}
         send={() =>
           follow('/validation-account', setStage, () => publicApi.users.activate({ query: { email, token } }))
         }
@@ -86,28 +88,28 @@ export function ValidationAccountPage() {
 export function UpdatePasswordPage() {
   const { id = '', token = '' } = linkParams('/update-password')
   const [stage, setStage] = useState<Stage>(id && token ? 'ask' : 'stale')
-  const title = 'New password'
+  const title = t('New password')
   if (stage === 'done')
     return (
-      <ResultPage title={title} heading="Your password is changed">
-        <p>Sign in with the new one.</p>
+      <ResultPage title={title} heading={t('Your password is changed')}>
+        <p>{t('Sign in with the new one.')}</p>
         <SignInButton />
       </ResultPage>
     )
   if (stage === 'stale')
     return (
-      <ResultPage title={title} heading="This link does not work">
-        <p>It was used already, is older than 24 hours, or was not copied as a whole.</p>
+      <ResultPage title={title} heading={t('This link does not work')}>
+        <p>{t('It was used already, is older than 24 hours, or was not copied as a whole.')}</p>
         <Link className="button main" to="/login" hash="forgot-password">
-          Send a new e-mail
+          {t('Send a new e-mail')}
         </Link>
       </ResultPage>
     )
   return (
-    <AuthLayout title={title} heading="Choose a new password">
-      <p>You are signed out everywhere when you have chosen it.</p>
+    <AuthLayout title={title} heading={t('Choose a new password')}>
+      <p>{t('You are signed out everywhere when you have chosen it.')}</p>
       <Form
-        submit="Keep this password"
+        submit={t('Keep this password')}
         send={({ password = '' }) =>
           follow('/update-password', setStage, async () => {
             await publicApi.users.resetPassword({ params: { uid: id }, body: { password, token } })
@@ -115,7 +117,7 @@ export function UpdatePasswordPage() {
           })
         }
       >
-        <NewPasswordField label="New password" />
+        <NewPasswordField label={t('New password')} />
       </Form>
     </AuthLayout>
   )
@@ -124,27 +126,24 @@ export function UpdatePasswordPage() {
 export function ResetMfaPage() {
   const { id = '' } = linkParams('/reset-mfa')
   const navigate = useNavigate()
-  const title = 'Turn off the second factor'
+  const title = t('Turn off the second factor')
   const sendAgain = (
     <Link to="/login" hash="lost-codes">
-      Send new e-mails
+      {t('Send new e-mails')}
     </Link>
   )
   if (!id)
     return (
-      <ResultPage title={title} heading="This link is not complete">
-        <p>Please open it from one of the two e-mails, and copy all of it.</p>
+      <ResultPage title={title} heading={t('This link is not complete')}>
+        <p>{t('Please open it from one of the two e-mails, and copy all of it.')}</p>
         <AuthLinks>{sendAgain}</AuthLinks>
       </ResultPage>
     )
   return (
     <AuthLayout title={title}>
-      <p>
-        Two e-mails are on their way to you, each with a code: one to your main address, one to your recovery
-        address.
-      </p>
+      <p>{t('You need the codes of two e-mails: one to your main address, one to your recovery address.')}</p>
       <Form
-        submit="Turn it off and sign in"
+        submit={t('Turn it off and sign in')}
         send={async ({ main_email_code = '', recovery_email_code = '' }) => {
           const { body } = await publicApi.mfa.reset({
             params: { user_id: id },
@@ -156,23 +155,25 @@ export function ResetMfaPage() {
         }}
         refused={(error) =>
           error.kind === 'wrongCode'
-            ? 'These codes do not belong together, were used, or are older than 24 hours. Take both from the newest e-mails.'
+            ? t(
+                'These codes do not belong together, were used, or are older than 24 hours. Take both from the newest e-mails.',
+              )
             : undefined
         }
       >
         <Field
-          label="Code from your main address"
+          label={t('Code from your main address')}
           name="main_email_code"
           required
           code
-          wrong="Please fill in the code."
+          wrong={t('Please fill in the code.')}
         />
         <Field
-          label="Code from your recovery address"
+          label={t('Code from your recovery address')}
           name="recovery_email_code"
           required
           code
-          wrong="Please fill in the code."
+          wrong={t('Please fill in the code.')}
         />
       </Form>
       <AuthLinks>{sendAgain}</AuthLinks>
@@ -183,37 +184,39 @@ export function ResetMfaPage() {
 export function ConfirmEmailPage() {
   const { token = '' } = linkParams('/confirm-email')
   const [stage, setStage] = useState<Stage>(token ? 'ask' : 'stale')
-  const title = 'Confirm your address'
+  const title = t('Confirm your address')
   if (stage === 'done')
     return (
-      <ResultPage title={title} heading="Your address is confirmed">
-        <p>E-mails about your account go there from now on.</p>
+      <ResultPage title={title} heading={t('Your address is confirmed')}>
+        <p>{t('E-mails about your account go there from now on.')}</p>
         <Link className="button main" to="/">
-          To the overview
+          {t('To the overview')}
         </Link>
       </ResultPage>
     )
   if (stage === 'stale')
     return (
-      <ResultPage title={title} heading="This link does not work">
+      <ResultPage title={title} heading={t('This link does not work')}>
         <p>
-          It was used already, is older than 72 hours, was not copied as a whole, or the address was changed
-          again since.
+          {t(
+            'It was used already, is older than 72 hours, was not copied as a whole, or the address was changed again since.',
+          )}
         </p>
         <AuthLinks>
-          <Link to="/confirm-account">Send a new e-mail</Link>
-          <Link to="/login">Sign in</Link>
+          <Link to="/confirm-account">{t('Send a new e-mail')}</Link>
+          <Link to="/login">{t('Sign in')}</Link>
         </AuthLinks>
       </ResultPage>
     )
   return (
     <AuthLayout title={title}>
       <p>
-        E-mails about your account, with which one gets back in, will go to this address instead of the one
-        before.
+        {t(
+          'E-mails about your account, with which one gets back in, will go to this address instead of the one before.',
+        )}
       </p>
       <Form
-        submit="Confirm the address"
+        submit={t('Confirm the address')}
         send={() =>
           follow('/confirm-email', setStage, () => publicApi.users.confirmEmail({ body: { token } }))
         }
@@ -225,46 +228,50 @@ export function ConfirmEmailPage() {
 export function UndoChangePage() {
   const { token = '' } = linkParams('/undo-change')
   const [stage, setStage] = useState<Stage>(token ? 'ask' : 'stale')
-  const title = 'Take a change back'
+  const title = t('Take a change back')
   if (stage === 'done')
     return (
-      <ResultPage title={title} heading="Everything is as it was before">
+      <ResultPage title={title} heading={t('Everything is as it was before')}>
         <p>
-          Your addresses and your second factor are back, and nobody is signed in as you. If the password was
-          changed meanwhile, it does not work any more, and an e-mail with a link to choose a new one is on
-          its way to you.
+          {t(
+            'Your addresses and your second factor are back, and nobody is signed in as you. If the password was changed meanwhile, it does not work any more.',
+          )}
         </p>
         <p>
-          Choose a new password in any case, and look through the API keys and public keys of your namespaces.
+          {t(
+            'Choose a new password in any case, and look through the API keys and public keys of your namespaces.',
+          )}
         </p>
         <Link className="button main" to="/login" hash="forgot-password">
-          Choose a new password
+          {t('Choose a new password')}
         </Link>
         <AuthLinks>
-          <Link to="/login">Sign in</Link>
+          <Link to="/login">{t('Sign in')}</Link>
         </AuthLinks>
       </ResultPage>
     )
   if (stage === 'stale')
     return (
-      <ResultPage title={title} heading="This link does not work">
+      <ResultPage title={title} heading={t('This link does not work')}>
         <p>
-          It was used already, is older than 72 hours, or was not copied as a whole. An earlier e-mail may
-          have one that does.
+          {t(
+            'It was used already, is older than 72 hours, or was not copied as a whole. An earlier e-mail may have one that does.',
+          )}
         </p>
         <AuthLinks>
-          <Link to="/login">Sign in</Link>
+          <Link to="/login">{t('Sign in')}</Link>
         </AuthLinks>
       </ResultPage>
     )
   return (
     <AuthLayout title={title}>
       <p>
-        If you did not make the change that the e-mail is about, somebody else is signed in as you. This puts
-        your addresses and your second factor back as they were before it, and signs you out everywhere.
+        {t(
+          'If you did not make the change that the e-mail is about, somebody else is signed in as you. This puts your addresses and your second factor back as they were before it, and signs you out everywhere.',
+        )}
       </p>
       <Form
-        submit="Take it back"
+        submit={t('Take it back')}
         kind="danger"
         send={() =>
           follow('/undo-change', setStage, async () => {

@@ -1,17 +1,20 @@
 // Firewall rules: who may connect to which device, from where, as whom. They are listed in the order of
 // evaluation, each as a sentence.
-import { useState } from 'react'
+import { useEffect, useRef, useState } from 'react'
 import type { FirewallRule } from '@hawser/contract/firewall'
 import { api, useMay } from '../api.ts'
 import { attempt, showSaved, useNamespaceQuery } from '../namespace-query.ts'
 import { Button } from '../components/button.tsx'
 import { ConfirmDialog, FormDialog } from '../components/dialog.tsx'
 import { FilterFields, filterFrom, filterWords, patternWords } from '../components/filter-fields.tsx'
-import { Choice, Field, Tick, type Values } from '../components/form.tsx'
+import { Choice, Field, Tick, valuesWithin, type Values } from '../components/form.tsx'
+import { Icon } from '../components/icon.tsx'
 import { Menu } from '../components/menu.tsx'
 import { Page, Panel } from '../components/page.tsx'
 import { Empty, QueryList } from '../components/query-content.tsx'
+import { RulePreview } from '../components/rule-preview.tsx'
 import { Pill } from '../components/status.tsx'
+import { t } from '../language/language.ts'
 
 const page_size = 20
 
@@ -43,17 +46,20 @@ export function FirewallPage() {
   )
   return (
     <Page
-      title="Firewall rules"
-      lead="The lowest priority number is asked first, and the first active rule that fits decides. Without one, the connection is allowed."
-      acts={may && <Button onPress={() => setAdding(true)}>Add a rule</Button>}
+      title={t('Firewall rules')}
+      lead={t(
+        'The lowest priority number is asked first, and the first active rule that fits decides. Without one, the connection is allowed.',
+      )}
+      acts={may && <Button onPress={() => setAdding(true)}>{t('Add a rule')}</Button>}
+      hides={{ from: 'administrator', what: t('add, change and delete rules') }}
     >
       <Panel>
         <QueryList
           query={rules}
-          label="Firewall rules"
+          label={t('Firewall rules')}
           empty={
-            <Empty title="There is no rule yet.">
-              <p className="soft">Every connection with a right password or key is allowed.</p>
+            <Empty title={t('There is no rule yet.')}>
+              <p className="soft">{t('Every connection with a right password or key is allowed.')}</p>
             </Empty>
           }
           page={{ number: page, size: page_size, turn: setPage }}
@@ -62,13 +68,13 @@ export function FirewallPage() {
       </Panel>
       {adding && (
         <FormDialog
-          title="Add a rule"
-          submit="Add the rule"
+          title={t('Add a rule')}
+          submit={t('Add the rule')}
           close={() => setAdding(false)}
           wide
           send={async (values) => {
             await api.firewall.create({ body: bodyFrom(values) })
-            await showSaved('The rule is added.')
+            await showSaved(t('The rule is added.'))
           }}
         >
           <RuleFields />
@@ -79,20 +85,28 @@ export function FirewallPage() {
 }
 
 function RuleFields({ rule }: { rule?: FirewallRule }) {
+  const fields = useRef<HTMLDivElement>(null)
+  const [values, setValues] = useState<Values>({})
+  const read = () => fields.current && setValues(valuesWithin(fields.current))
+  // Also when the choice of devices has shown another field.
+  useEffect(() => void read(), [values['devices']])
   const pattern = { required: true, autoCapitalize: 'none', autoComplete: 'off', spellCheck: false } as const
   return (
-    <>
+    <div ref={fields} className="fields" onChange={read}>
       <Choice
-        label="What it does"
+        label={t('What it does')}
         name="action"
-        defaultValue={rule?.action ?? 'deny'}
+        required
+        defaultValue={rule?.action ?? ''}
+        wrong={t('Choose what the rule does.')}
         options={[
-          ['deny', 'Deny'],
-          ['allow', 'Allow'],
+          ...(rule ? [] : [['', t('Choose …')] as const]),
+          ['allow', t('Allow connections')],
+          ['deny', t('Deny connections')],
         ]}
       />
       <Field
-        label="Priority"
+        label={t('Priority')}
         name="priority"
         type="number"
         required
@@ -100,28 +114,29 @@ function RuleFields({ rule }: { rule?: FirewallRule }) {
         max={2_147_483_647}
         step={1}
         defaultValue={rule?.priority ?? 1}
-        hint="Lower numbers are asked first."
-        wrong="A whole number of 0 or more."
+        hint={t('Lower numbers are asked first.')}
+        wrong={t('A whole number of 0 or more.')}
       />
       <Field
         {...pattern}
-        label="Source address"
+        label={t('Source address')}
         name="source_ip"
         defaultValue={rule?.source_ip ?? '.*'}
-        hint="A regular expression; .* means every address."
-        wrong="A pattern is needed; .* means every address."
+        hint={t('A regular expression; .* means every address.')}
+        wrong={t('A pattern is needed; .* means every address.')}
       />
       <Field
         {...pattern}
-        label="Users on the device"
+        label={t('Users on the device')}
         name="username"
         defaultValue={rule?.username ?? '.*'}
-        hint="A regular expression; .* means every user."
-        wrong="A pattern is needed; .* means every user."
+        hint={t('A regular expression; .* means every user.')}
+        wrong={t('A pattern is needed; .* means every user.')}
       />
       <FilterFields {...(rule ? { filter: rule.filter } : {})} />
-      <Tick label="Active" name="active" defaultChecked={rule?.active ?? true} />
-    </>
+      <Tick label={t('Active')} name="active" defaultChecked={rule?.active ?? true} />
+      <RulePreview values={values} />
+    </div>
   )
 }
 
@@ -129,50 +144,55 @@ function RuleRow({ rule, may }: { rule: FirewallRule; may: boolean }) {
   const [open, setOpen] = useState<'edit' | 'delete'>()
   const close = () => setOpen(undefined)
   const params = { id: rule.id }
-  const title = `rule ${rule.id}`
+  const title = t('rule {id}', { id: rule.id })
   return (
     <li className="row">
       <div className="about">
         <p className="name">
-          <Pill tone={rule.action === 'deny' ? 'bad' : 'good'}>{rule.action}</Pill>{' '}
-          {patternWords(rule.username, 'every user')} on {filterWords(rule.filter)}{' '}
-          {!rule.active && <Pill>switched off</Pill>}
+          <Pill tone={rule.action === 'deny' ? 'bad' : 'good'}>{t(rule.action)}</Pill>{' '}
+          {t('{user} on {devices}', {
+            user: patternWords(rule.username, t('every user')),
+            devices: filterWords(rule.filter),
+          })}{' '}
+          {!rule.active && <Pill>{t('switched off')}</Pill>}
         </p>
         <p className="facts">
-          from {patternWords(rule.source_ip, 'every address')} · priority {rule.priority}
+          {t('from {source}', { source: patternWords(rule.source_ip, t('every address')) })}
+          {' · '}
+          {t('priority {priority}', { priority: rule.priority })}
         </p>
       </div>
       {may && (
         <div className="acts">
           <Menu
-            label={`More for ${title}`}
+            label={t('More for {name}', { name: title })}
             items={[
-              { id: 'edit', text: 'Edit …', act: () => setOpen('edit') },
+              { id: 'edit', text: t('Edit …'), act: () => setOpen('edit') },
               {
                 id: 'switch',
-                text: rule.active ? 'Switch off' : 'Switch on',
+                text: rule.active ? t('Switch off') : t('Switch on'),
                 act: () =>
                   void attempt(
                     () => api.firewall.update({ params, body: { ...bodyOf(rule), active: !rule.active } }),
-                    rule.active ? 'The rule is switched off.' : 'The rule is switched on.',
+                    rule.active ? t('The rule is switched off.') : t('The rule is switched on.'),
                   ),
               },
-              { id: 'delete', text: 'Delete …', danger: true, act: () => setOpen('delete') },
+              { id: 'delete', text: t('Delete …'), danger: true, act: () => setOpen('delete') },
             ]}
           >
-            More
+            <Icon name="more" />
           </Menu>
         </div>
       )}
       {open === 'edit' && (
         <FormDialog
-          title="Edit the rule"
-          submit="Save"
+          title={t('Edit the rule')}
+          submit={t('Save')}
           close={close}
           wide
           send={async (values) => {
             await api.firewall.update({ params, body: bodyFrom(values) })
-            await showSaved('The rule is changed.')
+            await showSaved(t('The rule is changed.'))
           }}
         >
           <RuleFields rule={rule} />
@@ -182,12 +202,12 @@ function RuleRow({ rule, may }: { rule: FirewallRule; may: boolean }) {
         <ConfirmDialog
           close={close}
           question={{
-            title: 'Delete this rule?',
-            says: 'Connections are judged without it from now on.',
-            yes: 'Delete it',
+            title: t('Delete this rule?'),
+            says: t('Connections are judged without it from now on.'),
+            yes: t('Delete it'),
             act: async () => {
               await api.firewall.remove({ params })
-              await showSaved('The rule is deleted.')
+              await showSaved(t('The rule is deleted.'))
             },
           }}
         />

@@ -1,14 +1,15 @@
 // Sign-in, its second step, and recovery. The hash of the URL chooses the step, so that the browser's back
-// button works between them. The token of an unfinished sign-in is in the memory of this page only.
-import { Link, useLocation, useNavigate } from '@tanstack/react-router'
+// button works between them. The token of an unfinished sign-in is in the memory of this page only. The page is
+// shown without the router and the rest of the console, which main.tsx fetches while the person types.
 import { useEffect, useState } from 'react'
 import { ApiError } from '@hawser/contract/client'
-import { publicApi } from '../api.ts'
+import { publicApi } from '../public-api.ts'
 import { Field, Form, Tick } from '../components/form.tsx'
-import { AuthLayout, AuthLinks, IdentifierField } from '../components/auth-layout.tsx'
+import { AuthLayout, AuthLinks, IdentifierField, StoredEmails } from '../components/auth-layout.tsx'
 import { auth, flash, unconfirmed } from '../auth.ts'
 import { landing } from '../link-params.ts'
-import { useInfo } from './setup.tsx'
+import { t } from '../language/language.ts'
+import { useMail, useServerInfo } from '../server-info.ts'
 
 interface Wait {
   until: number
@@ -34,10 +35,31 @@ function Countdown({ wait }: { wait: Wait | undefined }) {
     <p className="left" role="timer">
       {wait &&
         (seconds > 0
-          ? `You can try again in ${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, '0')}`
-          : 'You can try again now.')}
+          ? t('You can try again in {minutes}:{seconds}', {
+              minutes: Math.floor(seconds / 60),
+              seconds: String(seconds % 60).padStart(2, '0'),
+            })
+          : t('You can try again now.'))}
     </p>
   )
+}
+
+/** What follows `#`. */
+function useHash(): string {
+  const read = () => location.hash.slice(1)
+  const [hash, setHash] = useState(read)
+  useEffect(() => {
+    const look = () => setHash(read)
+    addEventListener('hashchange', look)
+    return () => removeEventListener('hashchange', look)
+  }, [])
+  return hash
+}
+
+/** The rest of the console, on a page load of its own; it stays until that has begun. */
+function goOn(): Promise<never> {
+  location.assign(landing())
+  return new Promise(() => {})
 }
 
 interface Begun {
@@ -47,12 +69,11 @@ interface Begun {
 }
 
 export function LoginPage() {
-  const { hash } = useLocation()
-  const navigate = useNavigate()
+  const hash = useHash()
   const [begun, setBegun] = useState<Begun>({ who: '', stay: false, mfaToken: '' })
   const enter = async (body: { token: string }) => {
     auth.save(body, begun.stay)
-    await navigate({ to: landing() })
+    await goOn()
   }
   if (hash === 'code' && begun.mfaToken !== '') return <Code begun={begun} enter={enter} />
   if (hash === 'recovery-code') return <RecoveryCode who={begun.who} enter={enter} />
@@ -62,36 +83,36 @@ export function LoginPage() {
 }
 
 function SignIn({ begun, setBegun }: { begun: Begun; setBegun: (begun: Begun) => void }) {
-  const navigate = useNavigate()
-  const info = useInfo()
+  const info = useServerInfo()
   const [sentence] = useState(flash.take)
   const [wait, setWait] = useState<Wait>()
   const [waiting, setWaiting] = useState(false)
   return (
-    <AuthLayout title="Sign in">
+    <AuthLayout title={t('Sign in')}>
       <p className="note" role="status">
         {sentence}
       </p>
-      {info.data?.setup === false && (
+      {info?.setup === false && (
         <p className="note">
-          This server has no user yet. The first one is made with the link that the server printed when it
-          started.
+          {t(
+            'This server has no user yet. The first one is made with the link that the server printed when it started.',
+          )}
         </p>
       )}
       <Form
-        submit="Sign in"
+        submit={t('Sign in')}
         send={async ({ username = '', password = '', stay = '' }) => {
           setWaiting(false)
           setWait(undefined)
           try {
             const { body } = await publicApi.users.login({ body: { username, password } })
             auth.save(body, stay !== '')
-            await navigate({ to: landing() })
+            await goOn()
           } catch (error) {
             const mfaToken = error instanceof ApiError ? (error.headers.get('x-mfa-token') ?? '') : ''
             if (mfaToken === '') throw error
             setBegun({ who: username, stay: stay !== '', mfaToken })
-            await navigate({ to: '/login', hash: 'code' })
+            location.hash = 'code'
           }
         }}
         refused={(error, form) => {
@@ -116,26 +137,24 @@ function SignIn({ begun, setBegun }: { begun: Begun; setBegun: (begun: Begun) =>
           <IdentifierField name="username" defaultValue={begun.who} autoFocus />
         </div>
         <Field
-          label="Password"
+          label={t('Password')}
           name="password"
           type="password"
           required
           autoComplete="current-password"
-          wrong="Please fill in your password."
+          wrong={t('Please fill in your password.')}
         />
-        <Tick label="Keep me signed in on this device" name="stay" />
+        <Tick label={t('Keep me signed in on this device')} name="stay" />
         <Countdown wait={wait} />
       </Form>
       {waiting && (
         <p>
-          <Link to="/confirm-account">Send the confirmation e-mail again</Link>
+          <a href="/confirm-account">{t('Send the confirmation e-mail again')}</a>
         </p>
       )}
       <AuthLinks>
-        <Link to="/login" hash="forgot-password">
-          I forgot my password
-        </Link>
-        <Link to="/sign-up">Create an account</Link>
+        <a href="#forgot-password">{t('I forgot my password')}</a>
+        <a href="/sign-up">{t('Create an account')}</a>
       </AuthLinks>
     </AuthLayout>
   )
@@ -144,10 +163,10 @@ function SignIn({ begun, setBegun }: { begun: Begun; setBegun: (begun: Begun) =>
 function Code({ begun, enter }: { begun: Begun; enter: (body: { token: string }) => Promise<void> }) {
   const [wait, setWait] = useState<Wait>()
   return (
-    <AuthLayout title="Second factor">
-      <p>Your password is right. Now the code that your authenticator app shows.</p>
+    <AuthLayout title={t('Second factor')}>
+      <p>{t('Your password is right. Now the code that your authenticator app shows.')}</p>
       <Form
-        submit="Go on"
+        submit={t('Go on')}
         send={async ({ code = '' }) =>
           enter(
             (
@@ -164,7 +183,7 @@ function Code({ begun, enter }: { begun: Begun; enter: (body: { token: string })
         }}
       >
         <Field
-          label="Code"
+          label={t('Code')}
           name="code"
           required
           code
@@ -173,15 +192,13 @@ function Code({ begun, enter }: { begun: Begun; enter: (body: { token: string })
           pattern="\s*\d{3}\s*\d{3}\s*"
           inputMode="numeric"
           autoComplete="one-time-code"
-          wrong="The code has six digits."
+          wrong={t('The code has six digits.')}
         />
         <Countdown wait={wait} />
       </Form>
       <AuthLinks>
-        <Link to="/login" hash="recovery-code">
-          Use a recovery code instead
-        </Link>
-        <Link to="/login">Start again</Link>
+        <a href="#recovery-code">{t('Use a recovery code instead')}</a>
+        <a href="#">{t('Start again')}</a>
       </AuthLinks>
     </AuthLayout>
   )
@@ -190,10 +207,10 @@ function Code({ begun, enter }: { begun: Begun; enter: (body: { token: string })
 function RecoveryCode({ who, enter }: { who: string; enter: (body: { token: string }) => Promise<void> }) {
   const [wait, setWait] = useState<Wait>()
   return (
-    <AuthLayout title="Recovery code">
-      <p>One of the codes you were given when you switched the second factor on. Each works once.</p>
+    <AuthLayout title={t('Recovery code')}>
+      <p>{t('One of the codes you were given when you switched the second factor on. Each works once.')}</p>
       <Form
-        submit="Sign in with this code"
+        submit={t('Sign in with this code')}
         send={async ({ identifier = '', recovery_code = '' }) =>
           enter(
             (
@@ -210,19 +227,17 @@ function RecoveryCode({ who, enter }: { who: string; enter: (body: { token: stri
       >
         <IdentifierField name="identifier" defaultValue={who} />
         <Field
-          label="Recovery code"
+          label={t('Recovery code')}
           name="recovery_code"
           required
           code
-          wrong="Please fill in a recovery code."
+          wrong={t('Please fill in a recovery code.')}
         />
         <Countdown wait={wait} />
       </Form>
       <AuthLinks>
-        <Link to="/login" hash="lost-codes">
-          I have no recovery code left
-        </Link>
-        <Link to="/login">Back to sign in</Link>
+        <a href="#lost-codes">{t('I have no recovery code left')}</a>
+        <a href="#">{t('Back to sign in')}</a>
       </AuthLinks>
     </AuthLayout>
   )
@@ -261,37 +276,66 @@ export function EmailRequestForm({
 }
 
 function LostCodes({ who }: { who: string }) {
+  const mail = useMail()
   return (
-    <AuthLayout title="Turn off the second factor">
+    <AuthLayout title={t('Turn off the second factor')}>
       <p>
-        We send one code to your main and one to your recovery address. With both you can turn the second
-        factor off.
+        {mail
+          ? t(
+              'We send one code to your main and one to your recovery address. With both you can turn the second factor off.',
+            )
+          : t('With the codes of two e-mails you can turn the second factor off.')}
       </p>
+      {!mail && <StoredEmails />}
       <EmailRequestForm
         who={who}
-        submit="Send the e-mails"
+        submit={mail ? t('Send the e-mails') : t('Store the e-mails')}
         send={(identifier) => publicApi.mfa.requestReset({ body: { identifier } })}
-        sentence="If there is such an account, with a second factor and a recovery address, two e-mails are on their way. Follow the link in one of them."
+        sentence={
+          mail
+            ? t(
+                'If there is such an account, with a second factor and a recovery address, two e-mails are on their way. Follow the link in one of them.',
+              )
+            : t(
+                'If there is such an account, with a second factor and a recovery address, two e-mails are stored. Follow the link in one of them.',
+              )
+        }
       />
       <AuthLinks>
-        <Link to="/login">Back to sign in</Link>
+        <a href="#">{t('Back to sign in')}</a>
       </AuthLinks>
     </AuthLayout>
   )
 }
 
 function ForgotPassword({ who }: { who: string }) {
+  const mail = useMail()
   return (
-    <AuthLayout title="Forgotten password">
-      <p>We send you an e-mail with a link to choose a new one.</p>
+    <AuthLayout title={t('Forgotten password')}>
+      {mail ? (
+        <p>{t('We send you an e-mail with a link to choose a new one.')}</p>
+      ) : (
+        <>
+          <p>{t('An e-mail with a link lets you choose a new one.')}</p>
+          <StoredEmails />
+        </>
+      )}
       <EmailRequestForm
         who={who}
-        submit="Send the e-mail"
+        submit={mail ? t('Send the e-mail') : t('Store the e-mail')}
         send={(username) => publicApi.users.recover({ body: { username } })}
-        sentence="If there is such an account, an e-mail with a link is on its way to it. The link is valid for 24 hours."
+        sentence={
+          mail
+            ? t(
+                'If there is such an account, an e-mail with a link is on its way to it. The link is valid for 24 hours.',
+              )
+            : t(
+                'If there is such an account, an e-mail with a link is stored. The link is valid for 24 hours.',
+              )
+        }
       />
       <AuthLinks>
-        <Link to="/login">Back to sign in</Link>
+        <a href="#">{t('Back to sign in')}</a>
       </AuthLinks>
     </AuthLayout>
   )

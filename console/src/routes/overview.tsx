@@ -1,16 +1,22 @@
-// The overview: the figures of the namespace, pending devices, and devices seen last.
+// The overview: the figures of the namespace, what needs somebody, what happened, and devices seen last.
 import { Link } from '@tanstack/react-router'
 import type { Namespace } from '@hawser/contract/namespaces'
 import { api, useMay, useMe } from '../api.ts'
 import { useNamespaceQuery } from '../namespace-query.ts'
+import { Attention } from '../components/attention.tsx'
+import { BarChart, countsByDay } from '../components/bar-chart.tsx'
 import { LinkButton } from '../components/button.tsx'
 import { Copyable } from '../components/copy.tsx'
 import { DeviceRow } from '../components/device-row.tsx'
+import { FirstSteps } from '../components/first-steps.tsx'
+import { Icon } from '../components/icon.tsx'
 import { Page, Panel } from '../components/page.tsx'
 import { useSshCommands } from '../ssh-commands.ts'
 import { QueryContent, Empty, QueryList } from '../components/query-content.tsx'
 import { When } from '../components/status.tsx'
+import { actionText, actorName } from '../components/person.tsx'
 import { useNamespaces } from './shell.tsx'
+import { rich, t, tn } from '../language/language.ts'
 
 /**
  * Shown when a subscription has ended with too many devices: all are unreachable until the owner has chosen.
@@ -20,14 +26,64 @@ function OverLimit({ namespace: { device_count, max_devices } }: { namespace: Na
   if (max_devices <= 0 || device_count <= max_devices) return null
   return (
     <p className="note" role="alert">
-      The namespace has {device_count} devices and {max_devices} are free, so nobody reaches any of them.{' '}
+      {t(
+        'The namespace has {device_count} devices and {max_devices} are free, so nobody reaches any of them.',
+        { device_count, max_devices },
+      )}{' '}
       {owner ? (
-        <Link to="/billing">Choose which ones stay, or subscribe</Link>
+        <Link to="/billing">{t('Choose which ones stay, or subscribe')}</Link>
       ) : (
-        'Its owner has to choose which ones stay, or to subscribe.'
+        t('Its owner has to choose which ones stay, or to subscribe.')
       )}
     </p>
   )
+}
+
+const [chart_days, mostPages, page_size] = [14, 5, 100] as const
+const day_ms = 86_400_000
+/** Devices that wait; their page has all of them. */
+const mostWaiting = 3
+
+/** The newest items of a list back to the first day of the charts, or as many as five pages have. */
+async function recent<T>(
+  fetchPage: (page: number) => Promise<{ body: T[] }>,
+  momentOf: (item: T) => string,
+): Promise<T[]> {
+  const first = Date.now() - chart_days * day_ms
+  const found: T[] = []
+  for (let page = 1; page <= mostPages; page += 1) {
+    const { body } = await fetchPage(page)
+    found.push(...body)
+    const oldest = body.at(-1)
+    if (!oldest || body.length < page_size || Date.parse(momentOf(oldest)) < first) break
+  }
+  return found
+}
+
+/** Sessions and refused logins of the last days; the latter are for administrators. */
+function useRecent() {
+  const administers = useMay('administrator')
+  const sessions = useNamespaceQuery(
+    ['recent sessions'],
+    () =>
+      recent(
+        (page) => api.sessions.list({ query: { page, per_page: page_size } }),
+        ({ started_at }) => started_at,
+      ),
+    false,
+  ).data
+  const refusals = useNamespaceQuery(
+    ['recent refusals', administers],
+    () =>
+      administers
+        ? recent(
+            (page) => api.logins.refusals({ query: { page, per_page: page_size } }),
+            ({ at }) => at,
+          )
+        : Promise.resolve([]),
+    false,
+  ).data
+  return { sessions, refusals: administers ? refusals : undefined }
 }
 
 export function OverviewPage() {
@@ -38,7 +94,9 @@ export function OverviewPage() {
   const lines = useSshCommands()
   const stats = useNamespaceQuery(['stats'], async () => (await api.system.stats()).body)
   const waiting = useNamespaceQuery(['devices', 'waiting'], () =>
-    api.devices.list({ query: { status: 'pending', sort_by: 'created_at', order_by: 'asc', per_page: 5 } }),
+    api.devices.list({
+      query: { status: 'pending', sort_by: 'created_at', order_by: 'asc', per_page: mostWaiting },
+    }),
   )
   const accepted = useNamespaceQuery(['devices', 'newest'], () =>
     api.devices.list({ query: { status: 'accepted', sort_by: 'last_seen', order_by: 'desc', per_page: 5 } }),
@@ -48,90 +106,172 @@ export function OverviewPage() {
     () => api.announcements.list({ query: { per_page: 1 } }),
     false,
   )
+  const { sessions, refusals } = useRecent()
   const newest = news.data?.body[0]
   const none = accepted.data?.total === 0 && waiting.data?.total === 0
+  const yesterday = Date.now() - day_ms
 
   return (
     <Page
-      title={namespace || 'Overview'}
-      lead={`Signed in as ${me.user}, ${me.role} of this namespace`}
+      title={namespace || t('Overview')}
+      lead={t('Signed in as {user}, {role} of this namespace', { user: me.user, role: t(me.role) })}
       acts={
         <LinkButton to="/add-device" kind="main">
-          Add a device
+          <Icon name="add" /> {t('Add a device')}
         </LinkButton>
       }
     >
       {newest && (
         <p className="note">
           <Link to="/announcements">{newest.title}</Link>{' '}
-          <span className="soft">
-            announced <When at={newest.date} />
-          </span>
+          <span className="soft">{rich('announced {when}', { when: <When at={newest.date} /> })}</span>
         </p>
       )}
       {here && <OverLimit namespace={here} />}
       <QueryContent query={stats}>
         {(figures) => (
-          <ul className="figures" aria-label="Figures">
+          <ul className="figures" aria-label={t('Figures')}>
             <li>
               <Link to="/devices" search={{ status: 'accepted' }}>
-                <strong>{figures.online_devices}</strong> online
+                {rich('{number} online', { number: <strong>{figures.online_devices}</strong> })}{' '}
                 <span className="soft">
-                  {' '}
-                  of {figures.registered_devices} {figures.registered_devices === 1 ? 'device' : 'devices'}
+                  {tn(figures.registered_devices, 'of {count} device', 'of {count} devices')}
                 </span>
               </Link>
             </li>
             <li>
               <Link to="/devices" search={{ status: 'pending' }}>
-                <strong>{figures.pending_devices}</strong> waiting
-                <span className="soft"> to be let in</span>
+                {rich('{number} waiting <span>to be let in</span>', {
+                  number: <strong>{figures.pending_devices}</strong>,
+                  span: (inside) => <span className="soft">{inside}</span>,
+                })}
               </Link>
             </li>
             <li>
               <Link to="/sessions">
-                <strong>{figures.active_sessions}</strong> live
-                <span className="soft"> {figures.active_sessions === 1 ? 'session' : 'sessions'}</span>
+                {rich('{number} live', { number: <strong>{figures.active_sessions}</strong> })}{' '}
+                <span className="soft">{figures.active_sessions === 1 ? t('session') : t('sessions')}</span>
               </Link>
             </li>
           </ul>
         )}
       </QueryContent>
+      <div className="columns">
+        <Attention
+          unrecorded={(sessions ?? []).filter(({ unrecorded }) => unrecorded).length}
+          refused={(refusals ?? []).filter(({ at }) => Date.parse(at) > yesterday).length}
+        />
+        {here && stats.data && (
+          <FirstSteps devices={stats.data.registered_devices} members={here.members.length} />
+        )}
+      </div>
       {waiting.data && waiting.data.total > 0 && (
         <Panel
-          title="Waiting to be let in"
+          title={t('Waiting to be let in')}
           tone="wanting"
           acts={
-            waiting.data.total > 5 && (
+            waiting.data.total > mostWaiting && (
               <Link to="/devices" search={{ status: 'pending' }}>
-                All {waiting.data.total}
+                {t('All {total}', { total: waiting.data.total })}
               </Link>
             )
           }
         >
           <QueryList
             query={waiting}
-            label="Devices that wait"
+            label={t('Devices that wait')}
             empty={null}
             row={(device) => <DeviceRow key={device.uid} device={device} may={may} />}
           />
         </Panel>
       )}
       {none ? (
-        <Panel title="Add your first device">
-          <p>Run this line on a Linux device, as root or with sudo. It will then ask to be let in, here.</p>
-          <Copyable text={lines.install()} name="the line that installs the agent" />
+        <Panel title={t('Add your first device')}>
+          <p>
+            {t('Run this line on a Linux device, as root or with sudo. It will then ask to be let in, here.')}
+          </p>
+          <Copyable text={lines.install()} name={t('the line that installs the agent')} />
         </Panel>
       ) : (
-        <Panel title="Seen last" acts={<Link to="/devices">All devices</Link>}>
-          <QueryList
-            query={accepted}
-            label="Devices seen last"
-            empty={<Empty title="No device is accepted yet." />}
-            row={(device) => <DeviceRow key={device.uid} device={device} may={may} />}
-          />
-        </Panel>
+        <>
+          <div className="columns">
+            <Panel title={t('Sessions by day')} acts={<Link to="/sessions">{t('All sessions')}</Link>}>
+              {sessions && (
+                <BarChart
+                  data={countsByDay(
+                    sessions.map(({ started_at }) => started_at),
+                    chart_days,
+                  )}
+                  what={t('sessions')}
+                />
+              )}
+            </Panel>
+            {refusals && (
+              <Panel title={t('Refused logins by day')}>
+                <BarChart
+                  data={countsByDay(
+                    refusals.map(({ at }) => at),
+                    chart_days,
+                  )}
+                  what={t('refused logins')}
+                  tone="bad"
+                />
+              </Panel>
+            )}
+          </div>
+          <div className="columns">
+            <Panel title={t('Seen last')} acts={<Link to="/devices">{t('All devices')}</Link>}>
+              <QueryList
+                query={accepted}
+                label={t('Devices seen last')}
+                empty={<Empty title={t('No device is accepted yet.')} />}
+                row={(device) => <DeviceRow key={device.uid} device={device} may={may} />}
+              />
+            </Panel>
+            <Activity />
+          </div>
+        </>
       )}
     </Page>
+  )
+}
+
+/** The newest entries of the audit log, for administrators. */
+function Activity() {
+  const may = useMay('administrator')
+  const entries = useNamespaceQuery(
+    ['activity', may],
+    async () => (may ? (await api.audit.list({ query: { limit: 8 } })).body.entries : []),
+    may,
+  )
+  if (!may) return null
+  return (
+    <Panel title={t('Activity')} acts={<Link to="/audit">{t('Audit log')}</Link>}>
+      <QueryContent query={entries}>
+        {(found) =>
+          found.length === 0 ? (
+            <Empty title={t('Nothing has happened yet.')} />
+          ) : (
+            <ul className="rows" aria-label={t('Activity')}>
+              {found.map(({ seq, at, action, actor, target }) => (
+                <li className="row" key={seq}>
+                  <span className="about">
+                    {actionText(action)}{' '}
+                    <span className="soft">
+                      {[target.name, actor.name && t('by {name}', { name: actorName(actor) })]
+                        .filter(Boolean)
+                        .join(', ')}
+                    </span>
+                  </span>
+                  <span className="facts">
+                    <When at={at} />
+                  </span>
+                </li>
+              ))}
+            </ul>
+          )
+        }
+      </QueryContent>
+    </Panel>
   )
 }

@@ -6,7 +6,7 @@ import { useState } from 'react'
 import type { Pairing } from '@hawser/contract/pairings'
 import { api, useMay, useMe } from '../api.ts'
 import { Button } from '../components/button.tsx'
-import { Field, Form } from '../components/form.tsx'
+import { Field, Form, verbatim } from '../components/form.tsx'
 import { Page, Panel } from '../components/page.tsx'
 import { ErrorNotice, Loading } from '../components/query-content.tsx'
 import { When } from '../components/status.tsx'
@@ -14,18 +14,20 @@ import { errorText } from '../error-text.ts'
 import { clearLink, linkParams } from '../link-params.ts'
 import { showSaved } from '../namespace-query.ts'
 import { showToast } from '../components/toast.tsx'
+import { rich, t } from '../language/language.ts'
 
-export const codeField = {
-  label: 'Code',
-  name: 'code',
-  required: true,
-  code: true,
-  autoComplete: 'off',
-  autoCapitalize: 'characters',
-  spellCheck: false,
-  pattern: '\\s*[2-9A-HJKMNP-Za-hjkmnp-z]{4}[ \\-]?[2-9A-HJKMNP-Za-hjkmnp-z]{4}\\s*',
-  wrong: 'A code has eight letters and digits, for example K7QX-2MPT.',
-} as const
+export const codeField = () =>
+  ({
+    label: t('Code'),
+    name: 'code',
+    required: true,
+    code: true,
+    autoComplete: 'off',
+    autoCapitalize: 'characters',
+    spellCheck: false,
+    pattern: '\\s*[2-9A-HJKMNP-Za-hjkmnp-z]{4}[ \\-]?[2-9A-HJKMNP-Za-hjkmnp-z]{4}\\s*',
+    wrong: t('A code has eight letters and digits, for example K7QX-2MPT.'),
+  }) as const
 
 interface Taken {
   readonly uid: string
@@ -54,26 +56,28 @@ export function PairPage() {
   }
   if (!may)
     return (
-      <Page title="Take in a device">
+      <Page title={t('Take in a device')}>
         <Panel>
-          <p>An operator of the namespace has to do this; switch to a namespace in which you are one.</p>
+          <p>
+            {t('An operator of the namespace has to do this; switch to a namespace in which you are one.')}
+          </p>
         </Panel>
       </Page>
     )
   return (
-    <Page title="Take in a device">
+    <Page title={t('Take in a device')}>
       {taken && <Done taken={taken} />}
       {code === '' && (
-        <Panel title={taken ? 'Another one' : 'Which device?'}>
+        <Panel title={taken ? t('Another one') : t('Which device?')}>
           <Form
             compact
-            submit="Show the device"
+            submit={t('Show the device')}
             send={async ({ code: typed = '' }) => {
               setTaken(undefined)
               setCode(typed)
             }}
           >
-            <Field {...codeField} hint="The installer of the agent shows it." />
+            <Field {...codeField()} hint={t('The installer of the agent shows it.')} />
           </Form>
         </Panel>
       )}
@@ -81,7 +85,7 @@ export function PairPage() {
         <Panel>
           <ErrorNotice error={asking.error} />
           <Button kind="quiet" onPress={leave}>
-            Another code
+            {t('Another code')}
           </Button>
         </Panel>
       )}
@@ -94,7 +98,7 @@ export function PairPage() {
           done={async (device) => {
             leave()
             setTaken(device)
-            await showSaved(`${device.name} is taken in.`)
+            await showSaved(t('{name} is taken in.', { name: device.name }))
           }}
         />
       )}
@@ -104,16 +108,22 @@ export function PairPage() {
 
 function Done({ taken }: { taken: Taken }) {
   return (
-    <Panel title="It is in">
+    <Panel title={t('It is in')}>
       <p>
-        <Link to="/devices/$uid" params={{ uid: taken.uid }}>
-          {taken.name}
-        </Link>{' '}
-        is an accepted device of {taken.namespace}; its installer goes on by itself.
+        {rich('{link} is an accepted device of {namespace}; its installer goes on by itself.', {
+          link: (
+            <Link to="/devices/$uid" params={{ uid: taken.uid }}>
+              {taken.name}
+            </Link>
+          ),
+          namespace: taken.namespace,
+        })}
       </p>
       {taken.replaced !== null && (
         <p>
-          It replaced {taken.replaced}, which had the same MAC address, and has its name, tags and sessions.
+          {t('It replaced {replaced}, which had the same MAC address, and has its name, tags and sessions.', {
+            replaced: taken.replaced,
+          })}
         </p>
       )}
     </Panel>
@@ -132,38 +142,40 @@ function Asking({ code, asks, leave, done }: AskingProps) {
   const refuse = async () => {
     try {
       await api.pairings.refuse({ body: { code } })
-      showToast('The device is refused.')
+      showToast(t('The device is refused.'))
     } catch (error) {
       showToast(errorText(error))
     }
     leave()
   }
   return (
-    <Panel title={`${asks.hostname} asks to be taken in`} tone="wanting">
+    <Panel title={t('{hostname} asks to be taken in', { hostname: asks.hostname })} tone="wanting">
       <p role="note">
-        <strong>Is this your machine?</strong> Take it in only if you see the code {code} on it yourself. If
-        somebody sent you the code or a link, refuse it.
+        {rich(
+          '<strong>Is this your machine?</strong> Take it in only if you see the code {code} on it yourself. If somebody sent you the code or a link, refuse it.',
+          { strong: (inside) => <strong>{inside}</strong>, code },
+        )}
       </p>
       <dl className="facts-list">
-        <Fact name="System">
-          {info.pretty_name || 'unknown'} {info.arch && `(${info.arch})`}
+        <Fact name={t('System')}>
+          {info.pretty_name || t('unknown')} {info.arch && `(${info.arch})`}
         </Fact>
-        <Fact name="MAC address">
+        <Fact name={t('MAC address')}>
           <code>{asks.mac || 'none'}</code>
         </Fact>
-        <Fact name="Asks from">
+        <Fact name={t('Asks from')}>
           <code>{asks.remote_addr}</code>
         </Fact>
-        <Fact name="Key">
+        <Fact name={t('Key')}>
           <code>{asks.fingerprint}</code>
         </Fact>
-        <Fact name="Asked">
+        <Fact name={t('Asked')}>
           <When at={asks.created_at} />
         </Fact>
       </dl>
       <Form
         compact
-        submit="Take it in"
+        submit={t('Take it in')}
         send={async ({ name = '' }) => {
           const { body, headers } = await api.pairings.confirm({
             body: { code, ...(name === '' ? {} : { name }) },
@@ -172,19 +184,17 @@ function Asking({ code, asks, leave, done }: AskingProps) {
         }}
         beside={
           <Button kind="quiet" onPress={() => void refuse()}>
-            Refuse it
+            {t('Refuse it')}
           </Button>
         }
       >
         <Field
-          label="Name"
+          label={t('Name')}
           name="name"
-          autoComplete="off"
-          autoCapitalize="none"
-          spellCheck={false}
+          {...verbatim}
           pattern="[a-zA-Z0-9_\-]{0,64}"
-          hint="Empty: its host name."
-          wrong="Letters, digits, dashes and underscores, up to 64."
+          hint={t('Empty: its host name.')}
+          wrong={t('Letters, digits, dashes and underscores, up to 64.')}
         />
       </Form>
     </Panel>

@@ -1,22 +1,35 @@
 // The user's own account: name, e-mail addresses, password. The second factor has a file of its own.
 import { useState } from 'react'
-import { api, queryClient, useMe } from '../api.ts'
+import { Link } from '@tanstack/react-router'
+import { encodeFilter } from '@hawser/contract/filters'
+import { api, queryClient, useMay, useMe } from '../api.ts'
+import { useNamespaceQuery } from '../namespace-query.ts'
 import { Field, Form } from '../components/form.tsx'
+import { GuardedForm } from '../components/guarded-form.tsx'
+import { FieldError } from '../error-text.ts'
 import { Page, Panel } from '../components/page.tsx'
 import { EmailField, NewPasswordField, UsernameField } from '../components/auth-layout.tsx'
 import { showToast } from '../components/toast.tsx'
+import { SignInsPanel } from '../components/sign-ins.tsx'
+import { Empty, QueryList } from '../components/query-content.tsx'
+import { KeyRow } from './public-keys.tsx'
 import { SecondFactor } from './second-factor.tsx'
+import { t } from '../language/language.ts'
+import { useMail } from '../server-info.ts'
 
 export function ProfilePage() {
   const me = useMe()
+  const mail = useMail()
   return (
-    <Page title="Profile" lead={`Signed in as ${me.user}`}>
-      <Panel title="You">
-        <Form
+    <Page title={t('Profile')} lead={t('Signed in as {user}', { user: me.user })}>
+      <Panel title={t('You')}>
+        <GuardedForm
           compact
           key={me.id}
-          submit="Save the profile"
+          submit={t('Save the profile')}
           send={async ({ name = '', username = '', email = '', recovery_email = '' }) => {
+            if (recovery_email !== '' && recovery_email.toLowerCase() === email.toLowerCase())
+              throw new FieldError('recovery_email', t('It must be another address than your main one.'))
             const before = {
               name: me.name,
               username: me.user,
@@ -33,38 +46,72 @@ export function ProfilePage() {
               ([key]) => key === 'email' || (key === 'recovery_email' && before.recovery_email !== ''),
             )
             showToast(
-              addressed
-                ? 'Your profile is saved. The new address counts once you have followed the link that we sent there.'
-                : 'Your profile is saved.',
+              !addressed
+                ? t('Your profile is saved.')
+                : mail
+                  ? t(
+                      'Your profile is saved. The new address counts once you have followed the link that we sent there.',
+                    )
+                  : t(
+                      'Your profile is saved. The new address counts once you have followed the link of an e-mail, which the server has stored in its outbox.',
+                    ),
             )
           }}
         >
           <Field
-            label="Your name"
+            label={t('Your name')}
             name="name"
             required
             pattern=".{1,64}"
             defaultValue={me.name}
             autoComplete="name"
-            wrong="A name has 1 to 64 characters."
+            wrong={t('A name has 1 to 64 characters.')}
           />
           <UsernameField defaultValue={me.user} />
           <EmailField defaultValue={me.email} />
           <Field
-            label="Recovery e-mail"
+            label={t('Recovery e-mail')}
             name="recovery_email"
             type="email"
             defaultValue={me.recovery_email}
             autoComplete="off"
-            hint="Another address of yours, for the day you lose your second factor. Once given, it can be changed but not emptied."
-            wrong="It must be an e-mail address other than your main one, and cannot be emptied again."
-            taken="This address is in use already."
+            hint={t(
+              'Another address of yours, for the day you lose your second factor. Once given, it can be changed but not emptied.',
+            )}
+            wrong={t('It must be an e-mail address other than your main one, and cannot be emptied again.')}
+            taken={t('This address is in use already.')}
           />
-        </Form>
+        </GuardedForm>
       </Panel>
       <Password />
       <SecondFactor />
+      <SignInsPanel />
+      {me.tenant !== '' && <OwnKeys />}
     </Page>
+  )
+}
+
+/** The keys of this person in the present namespace. */
+function OwnKeys() {
+  const me = useMe()
+  const may = useMay('administrator')
+  const mine = encodeFilter([{ type: 'property', params: { name: 'owner', operator: 'eq', value: me.id } }])
+  const keys = useNamespaceQuery(['public-keys', 'own'], () =>
+    api.publicKeys.list({ query: { filter: mine, per_page: 100 } }),
+  )
+  return (
+    <Panel title={t('Your public keys')}>
+      <p className="soft">
+        {t('Sessions that are opened with them are yours. They go when you leave the namespace.')}{' '}
+        {may ? <Link to="/public-keys">{t('Add one')}</Link> : t('An administrator can add one.')}
+      </p>
+      <QueryList
+        query={keys}
+        label={t('Your public keys')}
+        empty={<Empty title={t('You have no public key in this namespace.')} />}
+        row={(key) => <KeyRow key={key.fingerprint} given={key} may={may} />}
+      />
+    </Panel>
   )
 }
 
@@ -72,31 +119,35 @@ function Password() {
   /** A new key renders a new form, with empty fields. */
   const [changes, setChanges] = useState(0)
   return (
-    <Panel title="Password">
+    <Panel title={t('Password')}>
       <p className="soft">
-        With a new password all other sign-ins end; this one, with every copy of it, ends within 72 hours.
+        {t(
+          'A new password ends all other sign-ins and the invitations that you made. This sign-in goes on for 72 hours at most, and so does a copy that somebody has made of it.',
+        )}
       </p>
       <Form
         compact
         key={changes}
-        submit="Change the password"
+        submit={t('Change the password')}
         send={async ({ password = '', current_password = '' }) => {
           await api.users.update({ body: { password, current_password } })
           setChanges(changes + 1)
           showToast(
-            'Your password is changed. All other sign-ins have ended; copies of this one end within 72 hours.',
+            t(
+              'Your password is changed. All other sign-ins have ended; this one goes on for 72 hours at most.',
+            ),
           )
         }}
       >
         <Field
-          label="Present password"
+          label={t('Present password')}
           name="current_password"
           type="password"
           required
           autoComplete="current-password"
-          wrong="This is not your present password."
+          wrong={t('This is not your present password.')}
         />
-        <NewPasswordField label="New password" />
+        <NewPasswordField label={t('New password')} />
       </Form>
     </Panel>
   )

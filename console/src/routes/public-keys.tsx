@@ -1,15 +1,16 @@
 // Public keys: who may log in without a password, on which devices and as which user.
 import { useState } from 'react'
 import type { PublicKey } from '@hawser/contract/public-keys'
-import { api, useMay } from '../api.ts'
+import { api, useMay, useMe } from '../api.ts'
 import { showSaved, useNamespaceQuery } from '../namespace-query.ts'
 import { Button } from '../components/button.tsx'
 import { ConfirmDialog, FormDialog } from '../components/dialog.tsx'
 import { FilterFields, filterFrom, filterWords, patternWords } from '../components/filter-fields.tsx'
-import { Area, Field, Tick, type Values } from '../components/form.tsx'
+import { Area, Choice, Field, Tick, type Values } from '../components/form.tsx'
 import { Page, Panel } from '../components/page.tsx'
 import { Empty, QueryList } from '../components/query-content.tsx'
 import { When } from '../components/status.tsx'
+import { rich, t } from '../language/language.ts'
 
 const page_size = 20
 
@@ -20,16 +21,21 @@ export function PublicKeysPage() {
   const keys = useNamespaceQuery(['public-keys', page], () =>
     api.publicKeys.list({ query: { page, per_page: page_size } }),
   )
-  const add = may && <Button onPress={() => setAdding(true)}>Add a public key</Button>
+  const add = may && <Button onPress={() => setAdding(true)}>{t('Add a public key')}</Button>
   return (
-    <Page title="Public keys" lead="Whoever holds the private half gets in without a password." acts={add}>
+    <Page
+      title={t('Public keys')}
+      lead={t('Whoever holds the private half gets in without a password.')}
+      acts={add}
+      hides={{ from: 'administrator', what: t('add, change and delete public keys') }}
+    >
       <Panel>
         <QueryList
           query={keys}
-          label="Public keys"
+          label={t('Public keys')}
           empty={
-            <Empty title="There is no public key yet.">
-              {!may && <p className="soft">An administrator can add one.</p>}
+            <Empty title={t('There is no public key yet.')}>
+              {!may && <p className="soft">{t('An administrator can add one.')}</p>}
             </Empty>
           }
           page={{ number: page, size: page_size, turn: setPage }}
@@ -45,32 +51,56 @@ export function PublicKeysPage() {
 const base64 = (text: string): string =>
   btoa(Array.from(new TextEncoder().encode(text), (byte) => String.fromCharCode(byte)).join(''))
 
+/** The members that a key may belong to. */
+function OwnerField({ owner }: { owner: string }) {
+  const { tenant } = useMe()
+  const namespace = useNamespaceQuery(
+    ['namespace'],
+    async () => (await api.namespaces.get({ params: { tenant } })).body,
+  )
+  const members = (namespace.data?.members ?? []).map(({ id, username }) => [id, username] as const)
+  return (
+    <Choice
+      // The choice is made anew when the members are known.
+      key={members.length}
+      label={t('Owner')}
+      name="owner"
+      defaultValue={owner}
+      options={[['', t('nobody in particular')], ...members]}
+      hint={t(
+        'Sessions with the key are the owner’s, and the key goes when the owner leaves. An authority has none.',
+      )}
+    />
+  )
+}
+
 const aboutFields = (given?: PublicKey) => (
   <>
     <Field
-      label="Name"
+      label={t('Name')}
       name="name"
       required
       maxLength={255}
       defaultValue={given?.name}
       autoComplete="off"
-      hint="For people: whose key it is, and where."
-      wrong="A name is needed."
+      hint={t('For people: whose key it is, and where.')}
+      wrong={t('A name is needed.')}
     />
     <Field
-      label="Users on the device"
+      label={t('Users on the device')}
       name="username"
       required
       defaultValue={given?.username ?? '.*'}
       autoCapitalize="none"
       autoComplete="off"
       spellCheck={false}
-      hint="A regular expression; .* means every user, ^root$ only root."
-      wrong="A pattern is needed; .* means every user."
+      hint={t('A regular expression; .* means every user, ^root$ only root.')}
+      wrong={t('A pattern is needed; .* means every user.')}
     />
     <FilterFields {...(given ? { filter: given.filter } : {})} />
+    <OwnerField owner={given?.owner ?? ''} />
     <Tick
-      label="Certificate authority: it signs certificates for users, and lets nobody in by itself"
+      label={t('Certificate authority: it signs certificates for users, and lets nobody in by itself')}
       name="certificate_authority"
       defaultChecked={given?.certificate_authority === true}
     />
@@ -78,40 +108,46 @@ const aboutFields = (given?: PublicKey) => (
 )
 
 const aboutFrom = (values: Values) => {
-  const { name = '', username = '', certificate_authority } = values
-  return { name, username, filter: filterFrom(values), certificate_authority: certificate_authority === 'on' }
+  const { name = '', username = '', owner = '', certificate_authority } = values
+  return {
+    name,
+    username,
+    filter: filterFrom(values),
+    owner,
+    certificate_authority: certificate_authority === 'on',
+  }
 }
 
 function AddKey({ close }: { close: () => void }) {
   return (
     <FormDialog
-      title="Add a public key"
-      submit="Add the key"
+      title={t('Add a public key')}
+      submit={t('Add the key')}
       close={close}
       wide
       send={async (values) => {
         const about = aboutFrom(values)
         await api.publicKeys.create({ body: { ...about, data: base64(values['data'] ?? '') } })
-        await showSaved(`The key ${about.name} is added.`)
+        await showSaved(t('The key {name} is added.', { name: about.name }))
       }}
-      refused={(error) => (error.kind === 'conflict' ? 'This key is here already.' : undefined)}
+      refused={(error) => (error.kind === 'conflict' ? t('This key is here already.') : undefined)}
     >
       <Area
-        label="Public key"
+        label={t('Public key')}
         name="data"
         required
         rows={4}
         spellCheck={false}
         placeholder="ssh-ed25519 AAAA…"
-        hint="The content of a file like ~/.ssh/id_ed25519.pub: one line. Never the private half."
-        wrong="Please paste the line of the public key."
+        hint={t('The content of a file like ~/.ssh/id_ed25519.pub: one line. Never the private half.')}
+        wrong={t('Please paste the line of the public key.')}
       />
       {aboutFields()}
     </FormDialog>
   )
 }
 
-function KeyRow({ given, may }: { given: PublicKey; may: boolean }) {
+export function KeyRow({ given, may }: { given: PublicKey; may: boolean }) {
   const [open, setOpen] = useState<'edit' | 'delete'>()
   const close = () => setOpen(undefined)
   const params = { fingerprint: given.fingerprint }
@@ -120,11 +156,13 @@ function KeyRow({ given, may }: { given: PublicKey; may: boolean }) {
       <div className="about">
         <p className="name">
           <strong>{given.name}</strong>
-          {given.certificate_authority && ' · certificate authority'}
+          {given.certificate_authority && ` · ${t('certificate authority')}`}
+          {given.owner_name && ` · ${t('of {name}', { name: given.owner_name })}`}
         </p>
         <p className="facts">
-          {filterWords(given.filter)} · {patternWords(given.username, 'every user')} · added{' '}
-          <When at={given.created_at} />
+          {filterWords(given.filter)} · {patternWords(given.username, t('every user'))}
+          {' · '}
+          {rich('added {when}', { when: <When at={given.created_at} /> })}
         </p>
         <p className="facts">
           <code>{given.fingerprint_sha256}</code>
@@ -132,24 +170,34 @@ function KeyRow({ given, may }: { given: PublicKey; may: boolean }) {
       </div>
       {may && (
         <div className="acts">
-          <Button kind="quiet" small aria-label={`Edit ${given.name}`} onPress={() => setOpen('edit')}>
-            Edit
+          <Button
+            kind="quiet"
+            small
+            aria-label={t('Edit {name}', { name: given.name })}
+            onPress={() => setOpen('edit')}
+          >
+            {t('Edit')}
           </Button>
-          <Button kind="quiet" small aria-label={`Delete ${given.name}`} onPress={() => setOpen('delete')}>
-            Delete
+          <Button
+            kind="quiet"
+            small
+            aria-label={t('Delete {name}', { name: given.name })}
+            onPress={() => setOpen('delete')}
+          >
+            {t('Delete')}
           </Button>
         </div>
       )}
       {open === 'edit' && (
         <FormDialog
-          title={`Edit ${given.name}`}
-          submit="Save"
+          title={t('Edit {name}', { name: given.name })}
+          submit={t('Save')}
           close={close}
           wide
           send={async (values) => {
             const about = aboutFrom(values)
             await api.publicKeys.update({ params, body: about })
-            await showSaved(`The key ${about.name} is changed.`)
+            await showSaved(t('The key {name} is changed.', { name: about.name }))
           }}
         >
           {aboutFields(given)}
@@ -159,12 +207,12 @@ function KeyRow({ given, may }: { given: PublicKey; may: boolean }) {
         <ConfirmDialog
           close={close}
           question={{
-            title: `Delete ${given.name}?`,
-            says: 'Whoever holds the private half no longer gets in with it. Live sessions go on.',
-            yes: 'Delete it',
+            title: t('Delete {name}?', { name: given.name }),
+            says: t('Whoever holds the private half no longer gets in with it. Live sessions go on.'),
+            yes: t('Delete it'),
             act: async () => {
               await api.publicKeys.remove({ params })
-              await showSaved(`The key ${given.name} is deleted.`)
+              await showSaved(t('The key {name} is deleted.', { name: given.name }))
             },
           }}
         />

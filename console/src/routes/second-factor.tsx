@@ -12,6 +12,7 @@ import { Panel } from '../components/page.tsx'
 import { QrCode } from '../components/qr-code.tsx'
 import { Pill } from '../components/status.tsx'
 import { showToast } from '../components/toast.tsx'
+import { rich, t } from '../language/language.ts'
 
 type Credentials = Answer<(typeof mfa)['generate']>
 
@@ -33,24 +34,24 @@ export function SecondFactor() {
     }
   }
   return (
-    <Panel title="Second factor">
+    <Panel title={t('Second factor')}>
       <p>
-        {me.mfa ? <Pill tone="good">on</Pill> : <Pill>off</Pill>}{' '}
-        <span className="soft">With it, signing in also takes a code from an app on your phone.</span>
+        {me.mfa ? <Pill tone="good">{t('on')}</Pill> : <Pill>{t('off')}</Pill>}{' '}
+        <span className="soft">{t('With it, signing in also takes a code from an app on your phone.')}</span>
       </p>
       {me.mfa ? (
         <SwitchOff done={done} />
       ) : credentials ? (
         <SwitchOn credentials={credentials} done={done} cancel={() => setCredentials(undefined)} />
       ) : me.recovery_email === '' ? (
-        <p className="soft">It needs a recovery e-mail, which you can add to your profile above.</p>
+        <p className="soft">{t('It needs a recovery e-mail, which you can add to your profile above.')}</p>
       ) : (
         <>
           <p className="says" role="alert">
             {wrong}
           </p>
           <div>
-            <Button onPress={() => void begin()}>Switch it on</Button>
+            <Button onPress={() => void begin()}>{t('Switch it on')}</Button>
           </div>
         </>
       )}
@@ -71,17 +72,19 @@ function SwitchOn({
   const all = recovery_codes.join('\n')
   return (
     <>
-      <h3>1. Scan this with your authenticator app</h3>
-      <QrCode text={link} label="QR code with the secret" />
+      <h3>{t('1. Scan this with your authenticator app')}</h3>
+      <QrCode text={link} label={t('QR code with the secret')} />
       <p className="soft">
-        Or type the secret into it, or <a href={link}>open it on this device</a>:
+        {rich('Or type the secret into it, or <a>open it on this device</a>:', {
+          a: (inside) => <a href={link}>{inside}</a>,
+        })}
       </p>
-      <Copyable text={secret} name="the secret" />
-      <h3>2. Keep these recovery codes</h3>
+      <Copyable text={secret} name={t('the secret')} />
+      <h3>{t('2. Keep these recovery codes')}</h3>
       <p className="soft">
-        Each works once in place of a code, when your phone is lost. They are shown only now.
+        {t('Each works once in place of a code, when your phone is lost. They are shown only now.')}
       </p>
-      <ul className="codes" aria-label="Recovery codes">
+      <ul className="codes" aria-label={t('Recovery codes')}>
         {recovery_codes.map((code) => (
           <li key={code}>
             <code>{code}</code>
@@ -90,39 +93,39 @@ function SwitchOn({
       </ul>
       <div className="acts">
         <Button kind="quiet" small onPress={() => void copy(all)}>
-          Copy the codes
+          {t('Copy the codes')}
         </Button>
         <a
           className="button quiet small"
           download="hawser-recovery-codes.txt"
           href={`data:text/plain;charset=utf-8,${encodeURIComponent(`${all}\n`)}`}
         >
-          Download them
+          {t('Download them')}
         </a>
       </div>
-      <h3>3. Show that it works</h3>
+      <h3>{t('3. Show that it works')}</h3>
       <Form
         compact
-        submit="Switch it on"
+        submit={t('Switch it on')}
         send={async ({ code = '' }) => {
           await api.mfa.enable({ body: { code: code.replaceAll(/\s/g, ''), secret, recovery_codes } })
-          await done('The second factor is on.')
+          await done(t('The second factor is on.'))
         }}
         beside={
           <Button kind="quiet" onPress={cancel}>
-            Not now
+            {t('Not now')}
           </Button>
         }
       >
         <Field
-          label="Code"
+          label={t('Code')}
           name="code"
           required
           code
           pattern="\s*\d{3}\s*\d{3}\s*"
           inputMode="numeric"
           autoComplete="one-time-code"
-          wrong="The code has six digits."
+          wrong={t('The code has six digits.')}
         />
       </Form>
     </>
@@ -134,20 +137,20 @@ function SwitchOff({ done }: { done: (sentence: string) => Promise<void> }) {
     <Form
       compact
       kind="danger"
-      submit="Switch it off"
+      submit={t('Switch it off')}
       send={async ({ code = '' }) => {
         const given = code.replaceAll(/\s/g, '')
         await api.mfa.disable({ body: /^\d{6}$/.test(given) ? { code: given } : { recovery_code: given } })
-        await done('The second factor is off.')
+        await done(t('The second factor is off.'))
       }}
     >
       <Field
-        label="Code or recovery code"
+        label={t('Code or recovery code')}
         name="code"
         required
         code
-        wrong="A code is needed."
-        hint="The code of the moment, or one of your recovery codes."
+        wrong={t('A code is needed.')}
+        hint={t('The code of the moment, or one of your recovery codes.')}
       />
     </Form>
   )

@@ -1,20 +1,28 @@
 // One session: who, where, when. A live one can be watched; afterwards its recording can be played,
 // downloaded and deleted. The player and the watcher are loaded when they are needed.
-import { Link, useParams } from '@tanstack/react-router'
+import { Link, useParams, useSearch } from '@tanstack/react-router'
 import { lazy, Suspense, useState, type ReactNode } from 'react'
 import { ApiError, readResult } from '@hawser/contract/client'
 import type { RecordedTerminal } from '@hawser/contract/recordings'
 import type { Session } from '@hawser/contract/sessions'
-import { api, useMay, fetchWithToken } from '../api.ts'
+import { api, useMay, useMe, fetchWithToken } from '../api.ts'
 import { errorText } from '../error-text.ts'
 import { useNamespaceQuery } from '../namespace-query.ts'
 import { Button } from '../components/button.tsx'
+import { ContinueHere, Continues } from '../components/continue-session.tsx'
 import { Page, Panel } from '../components/page.tsx'
+import { methods, Person, ways } from '../components/person.tsx'
+import { saveFile } from '../components/save-file.ts'
+import { SessionEvents } from '../components/session-events.tsx'
+import { InviteButton } from '../components/session-invitations.tsx'
 import { useSessionActions, whose } from '../components/session-actions.tsx'
 import { QueryContent, Empty, Loading } from '../components/query-content.tsx'
 import { inFull, Lamp, Pill } from '../components/status.tsx'
 import { showToast } from '../components/toast.tsx'
+import { momentOf_ms, readSessionSearch } from '../session-search.ts'
 import { kinds, lasted, SessionPills } from './sessions.tsx'
+import { megabytes } from '../language/format.ts'
+import { msg, t } from '../language/language.ts'
 
 const Player = lazy(() => import('../player/player.tsx'))
 const Watcher = lazy(() => import('../player/watcher.tsx'))
@@ -27,10 +35,10 @@ export function SessionPage() {
   )
   if (session.data) return <Shown session={session.data} />
   return (
-    <Page title="Session">
+    <Page title={t('Session')}>
       <QueryContent query={session}>{() => null}</QueryContent>
       <p>
-        <Link to="/sessions">All sessions</Link>
+        <Link to="/sessions">{t('All sessions')}</Link>
       </p>
     </Page>
   )
@@ -39,28 +47,36 @@ export function SessionPage() {
 function Shown({ session }: { session: Session }) {
   const may = useMay('administrator')
   const acts = useSessionActions(session)
-  const { active, recorded, unrecorded } = session
+  const me = useMe()
+  const { active, recorded, unrecorded, person } = session
+  const isOwn = person.kind === 'user' && person.id === me.id
   return (
     <Page
       title={whose(session)}
       lead={
         <span className="signs">
-          <Lamp on={active} /> {active ? 'connected' : `over, it lasted ${lasted(session)}`}{' '}
+          <Lamp on={active} />{' '}
+          {active ? t('connected') : t('over, it lasted {time}', { time: lasted(session) })}{' '}
           <SessionPills session={session} />
         </span>
       }
       acts={
-        may &&
         active && (
-          <Button kind="danger" onPress={acts.close}>
-            Close the session
-          </Button>
+          <>
+            <ContinueHere session={session} />
+            {(may || isOwn) && <InviteButton uid={session.uid} />}
+            {may && (
+              <Button kind="danger" onPress={acts.close}>
+                {t('Close the session')}
+              </Button>
+            )}
+          </>
         )
       }
     >
       {acts.dialogs}
       {may && recorded && active && (
-        <Panel title="Live">
+        <Panel title={t('Live')}>
           <Suspense fallback={<Loading />}>
             <Watcher uid={session.uid} />
           </Suspense>
@@ -68,24 +84,43 @@ function Shown({ session }: { session: Session }) {
       )}
       {may && recorded && !active && <Recording uid={session.uid} remove={acts.removeRecording} />}
       {(!recorded || unrecorded || !may) && (
-        <Panel title={active ? 'Live' : 'Recording'}>
+        <Panel title={active ? t('Live') : t('Recording')}>
           <p className="soft">{wordsFor(session, may)}</p>
+          {!may && recorded && active && <Joining uid={session.uid} />}
         </Panel>
       )}
-      <Panel title="Facts">
+      {may && <SessionEvents uid={session.uid} />}
+      <Panel title={t('Facts')}>
         <dl className="facts-list">
-          <Fact name="User on the device">{session.username}</Fact>
-          <Fact name="Device">
+          <Fact name={t('Who')}>
+            <Person person={session.person} />
+          </Fact>
+          <Fact name={t('User on the device')}>{session.username}</Fact>
+          <Fact name={t('Device')}>
             <Link to="/devices/$uid" params={{ uid: session.device_uid }}>
               {session.device.name}
             </Link>
           </Fact>
-          <Fact name="From">{session.ip_address}</Fact>
-          <Fact name="Program">{kinds[session.type] ?? session.type}</Fact>
-          <Fact name="Terminal">{session.term}</Fact>
-          <Fact name="Started">{inFull(session.started_at)}</Fact>
-          <Fact name="Seen last">{inFull(session.last_seen)}</Fact>
-          <Fact name="Uid">
+          <Fact name={t('From')}>{session.ip_address}</Fact>
+          <Fact name={t('By')}>{t(ways[session.via] ?? '')}</Fact>
+          <Fact name={t('With')}>{t(methods[session.method] ?? '')}</Fact>
+          <Fact name={t('Key')}>
+            {session.key && (
+              <>
+                {session.key.name} <code>{session.key.fingerprint}</code>
+              </>
+            )}
+          </Fact>
+          <Fact name={t('Client')}>{session.client}</Fact>
+          <Fact name={t('Program')}>
+            {session.resumes ? <Continues session={session} /> : t(kinds[session.type] ?? session.type)}
+          </Fact>
+          <Fact name={t('Terminal')}>{session.term}</Fact>
+          <Fact name={t('Also there')}>{session.participants?.map(({ name }) => name).join(', ')}</Fact>
+          {session.secrets_masked > 0 && <Fact name={t('Secrets masked')}>{session.secrets_masked}</Fact>}
+          <Fact name={t('Started')}>{inFull(session.started_at)}</Fact>
+          <Fact name={t('Seen last')}>{inFull(session.last_seen)}</Fact>
+          <Fact name={t('Uid')}>
             <code>{session.uid}</code>
           </Fact>
         </dl>
@@ -94,15 +129,35 @@ function Shown({ session }: { session: Session }) {
   )
 }
 
+/** For operators: they see the session once its person allows them to type. */
+function Joining({ uid }: { uid: string }) {
+  const may = useMay('operator')
+  const [isAsked, setAsked] = useState(false)
+  if (!may) return null
+  if (!isAsked)
+    return (
+      <Button kind="main" onPress={() => setAsked(true)}>
+        {t('Ask to type in it')}
+      </Button>
+    )
+  return (
+    <Suspense fallback={<Loading />}>
+      <Watcher uid={uid} join />
+    </Suspense>
+  )
+}
+
 function wordsFor({ unrecorded, recorded, active }: Session, may: boolean): string {
   if (unrecorded)
-    return 'It could not be recorded to its end and went on, as the settings of the namespace have it.'
-  if (recorded && !may) return 'It is recorded. Administrators of the namespace may see what it showed.'
-  return active ? 'Nothing of it is recorded, so there is nothing to watch.' : 'Nothing of it was recorded.'
+    return t('It could not be recorded to its end and went on, as the settings of the namespace have it.')
+  if (recorded && !may) return t('It is recorded. Administrators of the namespace may see what it showed.')
+  return active
+    ? t('Nothing of it is recorded, so there is nothing to watch.')
+    : t('Nothing of it was recorded.')
 }
 
 function Fact({ name, children }: { name: string; children: ReactNode }) {
-  if (children === '') return null
+  if (children === '' || children === undefined) return null
   return (
     <div>
       <dt>{name}</dt>
@@ -112,8 +167,8 @@ function Fact({ name, children }: { name: string; children: ReactNode }) {
 }
 
 const endings: Readonly<Record<string, string>> = {
-  failed: 'It could not be recorded to its end.',
-  'cut off': 'The server stopped before its end; the last moments may be missing.',
+  failed: msg('It could not be recorded to its end.'),
+  'cut off': msg('The server stopped before its end; the last moments may be missing.'),
 }
 
 function Recording({ uid, remove }: { uid: string; remove: () => void }) {
@@ -123,33 +178,36 @@ function Recording({ uid, remove }: { uid: string; remove: () => void }) {
     async () => (await api.recordings.list({ params: { uid } })).body,
     false,
   )
-  const [chosen, setChosen] = useState(0)
+  // The router keeps parameters that were dropped.
+  const search = readSessionSearch({ ...useSearch({ from: '/shell/sessions/$uid' }) })
+  const { channel = 0 } = search
+  const [chosen, setChosen] = useState(channel)
   return (
     <QueryContent query={terminals}>
       {(all) => {
         const terminal = all.find(({ channel }) => channel === chosen) ?? all[0]
         return (
           <Panel
-            title="Recording"
+            title={t('Recording')}
             acts={
               <div className="acts">
                 {terminal && <Download uid={uid} terminal={terminal} />}
                 <Button kind="quiet" small onPress={remove}>
-                  Delete the recording
+                  {t('Delete the recording')}
                 </Button>
               </div>
             }
           >
             {all.length > 1 && (
               <label className="inline">
-                Terminal
+                {t('Terminal')}
                 <select
                   value={terminal?.channel}
                   onChange={(event) => setChosen(Number(event.currentTarget.value))}
                 >
                   {all.map((one) => (
                     <option key={one.channel} value={one.channel}>
-                      {`${one.channel + 1}: ${one.command || one.program || 'terminal'}, ${inFull(one.started_at)}`}
+                      {`${one.channel + 1}: ${one.command || one.program || t('terminal')}, ${inFull(one.started_at)}`}
                     </option>
                   ))}
                 </select>
@@ -157,20 +215,25 @@ function Recording({ uid, remove }: { uid: string; remove: () => void }) {
             )}
             {terminal?.command && (
               <p>
-                <span className="soft">Command:</span> <code>{terminal.command}</code>
+                <span className="soft">{t('Command:')}</span> <code>{terminal.command}</code>
               </p>
             )}
             {terminal && endings[terminal.ending] && (
               <p>
-                <Pill tone="wait">not whole</Pill> {endings[terminal.ending]}
+                <Pill tone="wait">{t('not whole')}</Pill> {t(endings[terminal.ending] ?? '')}
               </p>
             )}
             {terminal ? (
               <Suspense fallback={<Loading />}>
-                <Player key={terminal.channel} uid={uid} terminal={terminal} />
+                <Player
+                  key={terminal.channel}
+                  uid={uid}
+                  terminal={terminal}
+                  at_ms={terminal.channel === channel ? momentOf_ms(search) : 0}
+                />
               </Suspense>
             ) : (
-              <Empty title="There is no recording any more." />
+              <Empty title={t('There is no recording any more.')} />
             )}
           </Panel>
         )
@@ -178,8 +241,6 @@ function Recording({ uid, remove }: { uid: string; remove: () => void }) {
     </QueryContent>
   )
 }
-
-const megabytes = (bytes: number): string => `${(bytes / 1_000_000).toFixed(1)} MB`
 
 /** Downloads a recording. The browser stores blobs on disk, so that a large one need not fit into memory. */
 function Download({ uid, terminal }: { uid: string; terminal: RecordedTerminal }) {
@@ -199,12 +260,8 @@ function Download({ uid, terminal }: { uid: string; terminal: RecordedTerminal }
           },
         }),
       )
-      const address = URL.createObjectURL(await new Response(counted).blob())
-      const link = document.createElement('a')
-      link.href = address
-      link.download = `${uid.slice(0, 12)}${terminal.channel > 0 ? `-${terminal.channel}` : ''}.cast`
-      link.click()
-      setTimeout(() => URL.revokeObjectURL(address), 60_000)
+      const part = terminal.channel > 0 ? `-${terminal.channel}` : ''
+      saveFile(`${uid.slice(0, 12)}${part}.cast`, await new Response(counted).blob())
     } catch (error) {
       showToast(errorText(error))
     } finally {
@@ -213,7 +270,7 @@ function Download({ uid, terminal }: { uid: string; terminal: RecordedTerminal }
   }
   return (
     <Button kind="quiet" small isPending={got !== undefined} onPress={() => void download()}>
-      {got === undefined ? 'Download' : `Downloading … ${megabytes(got)}`}
+      {got === undefined ? t('Download') : t('Downloading … {size}', { size: megabytes(got) })}
     </Button>
   )
 }

@@ -1,65 +1,115 @@
-// The sessions of the namespace, newest first, live and ended ones in separate tabs: who was on which device,
-// from where, and whether it can be watched or played.
+// The sessions of the namespace, live ones first, then held ones, then those that are over: who was on which
+// device, from where, and whether it can be watched or played; and the logins that were refused.
 import { Link, useSearch } from '@tanstack/react-router'
-import { useState } from 'react'
+import { lazy, Suspense, useState } from 'react'
 import type { Session } from '@hawser/contract/sessions'
 import { api, useMay } from '../api.ts'
 import { useNamespaceQuery } from '../namespace-query.ts'
 import { Button, LinkButton } from '../components/button.tsx'
+import { Continues } from '../components/continue-session.tsx'
 import { Page, Panel } from '../components/page.tsx'
+import { Icon } from '../components/icon.tsx'
+import { Person } from '../components/person.tsx'
 import { useSessionActions, whose } from '../components/session-actions.tsx'
 import { Empty, QueryList } from '../components/query-content.tsx'
+import { RefusedLogins } from '../components/refused-logins.tsx'
+import { SessionFilters } from '../components/session-filters.tsx'
+import { msg, rich, t } from '../language/language.ts'
+import { spanOf } from '../search-params.ts'
+import { readSessionsSearch, type SessionsSearch } from '../session-search.ts'
 import { inFull, Lamp, Pill, When } from '../components/status.tsx'
 
 const page_size = 20
 
+/** It brings a terminal with it. */
+const FilmstripLinks = lazy(() => import('../player/filmstrip.tsx'))
+
 export const kinds: Readonly<Record<string, string>> = {
-  shell: 'a shell',
-  exec: 'a command',
-  subsystem: 'files',
-  none: 'no program',
+  shell: msg('a shell'),
+  exec: msg('a command'),
+  subsystem: msg('files'),
+  none: msg('no program'),
 }
 
-/** Reads the search parameters of the URL. */
 const exactly = { exact: true, includeSearch: true }
 
-export interface SessionsSearch {
-  past?: true
-}
-
-export const readSessionsSearch = (given: Record<string, unknown>): SessionsSearch =>
-  given['past'] === true ? { past: true } : {}
-
 export function SessionsPage() {
-  const { past = false } = useSearch({ from: '/shell/sessions' })
+  // The router keeps parameters that were dropped.
+  const search = readSessionsSearch({ ...useSearch({ from: '/shell/sessions' }) })
+  const { live: _live, past: _past, refused: _refused, ...filter } = search
+  const administers = useMay('administrator')
+  const stats = useNamespaceQuery(['stats'], async () => (await api.system.stats()).body).data
   return (
-    <Page title="Sessions" lead="Connections to devices through this server, newest first.">
-      <nav className="tabs" aria-label="Which sessions">
-        <Link to="/sessions" search={{}} activeOptions={exactly}>
-          Live
+    <Page
+      title={t('Sessions')}
+      lead={t('Connections to devices through this server, live ones first.')}
+      hides={{ from: 'administrator', what: t('watch, replay and close sessions') }}
+    >
+      <nav className="tabs" aria-label={t('Which sessions')}>
+        <Link to="/sessions" search={filter} activeOptions={exactly}>
+          {t('All')}
         </Link>
-        <Link to="/sessions" search={{ past: true }} activeOptions={exactly}>
-          Past
+        <Link to="/sessions" search={{ live: true, ...filter }} activeOptions={exactly}>
+          {t('Live')}
+          {stats && (
+            <span className="count" aria-hidden="true">
+              {stats.active_sessions}
+            </span>
+          )}
         </Link>
+        <Link to="/sessions" search={{ past: true, ...filter }} activeOptions={exactly}>
+          {t('Past')}
+        </Link>
+        {administers && (
+          <Link to="/sessions" search={{ refused: true, ...filter }} activeOptions={exactly}>
+            {t('Refused')}
+          </Link>
+        )}
+        <Link to="/search">{t('Search')}</Link>
       </nav>
-      <Some key={String(past)} past={past} />
+      <SessionFilters search={search} />
+      {search.refused ? (
+        <RefusedLogins key={JSON.stringify(search)} search={search} />
+      ) : (
+        <Some key={JSON.stringify(search)} search={search} />
+      )}
     </Page>
   )
 }
 
-function Some({ past }: { past: boolean }) {
+/** What an empty list says. */
+function nothing({ live, past, ...filter }: SessionsSearch): string {
+  if (live) return t('Nobody is connected to a device now.')
+  if (past) return t('No session is over yet.')
+  return Object.keys(filter).length > 0
+    ? t('No session fits these filters.')
+    : t('Nobody was connected to a device yet.')
+}
+
+function Some({ search }: { search: SessionsSearch }) {
+  const { live, past, person, device, method, recorded, since, from, until } = search
   const [page, setPage] = useState(1)
-  const query = { page, per_page: page_size, active: !past }
-  const sessions = useNamespaceQuery([past ? 'past sessions' : 'live sessions', page], () =>
-    api.sessions.list({ query }),
+  const query = {
+    page,
+    per_page: page_size,
+    active: live ? true : past ? false : undefined,
+    live_first: true,
+    person,
+    device_uid: device,
+    method,
+    recorded,
+  }
+  const key = live ? 'live-sessions' : past ? 'past-sessions' : 'sessions'
+  const sessions = useNamespaceQuery([key, query, since, from, until], () =>
+    api.sessions.list({ query: { ...query, ...spanOf(search) } }),
   )
   const may = useMay('administrator')
   return (
     <Panel>
       <QueryList
         query={sessions}
-        label={past ? 'Past sessions' : 'Live sessions'}
-        empty={<Empty title={past ? 'No session is over yet.' : 'Nobody is connected to a device now.'} />}
+        label={live ? t('Live sessions') : past ? t('Past sessions') : t('Sessions')}
+        empty={<Empty title={nothing(search)} />}
         page={{ number: page, size: page_size, turn: setPage }}
         row={(session) => <SessionRow key={session.uid} session={session} may={may} />}
       />
@@ -71,23 +121,28 @@ export function lasted({ started_at, last_seen }: Session): string {
   const seconds = Math.max(0, Math.round((Date.parse(last_seen) - Date.parse(started_at)) / 1000))
   if (seconds < 60) return `${seconds} s`
   return seconds < 3600
-    ? `${Math.floor(seconds / 60)} min`
-    : `${Math.floor(seconds / 3600)} h ${Math.floor((seconds % 3600) / 60)} min`
+    ? t('{count} min', { count: Math.floor(seconds / 60) })
+    : t('{hours} h {minutes} min', {
+        hours: Math.floor(seconds / 3600),
+        minutes: Math.floor((seconds % 3600) / 60),
+      })
 }
 
 export function SessionPills({ session }: { session: Session }) {
   return (
     <>
-      {session.active && <Pill tone="good">live</Pill>}{' '}
-      {!session.authenticated && <Pill tone="wait">not let in</Pill>}{' '}
-      {session.recorded && <Pill>recorded</Pill>}{' '}
-      {session.unrecorded && <Pill tone="bad">went on unrecorded</Pill>}
+      {session.active && !session.held && <Pill tone="good">{t('live')}</Pill>}{' '}
+      {session.held && <Pill tone="wait">{t('held')}</Pill>}{' '}
+      {!session.authenticated && <Pill tone="wait">{t('not let in')}</Pill>}{' '}
+      {session.recorded && <Pill>{t('recorded')}</Pill>}{' '}
+      {session.unrecorded && <Pill tone="bad">{t('went on unrecorded')}</Pill>}
     </>
   )
 }
 
 function SessionRow({ session, may }: { session: Session; may: boolean }) {
   const acts = useSessionActions(session)
+  const [isOpen, setOpen] = useState(false)
   const { username, device, active, recorded, uid } = session
   const name = whose(session)
   return (
@@ -95,37 +150,71 @@ function SessionRow({ session, may }: { session: Session; may: boolean }) {
       <Lamp on={active} />
       <div className="about">
         <p className="name">
-          <Link to="/sessions/$uid" params={{ uid }} aria-label={`Session of ${name}`}>
-            <strong>{username}</strong>
-          </Link>{' '}
-          on{' '}
-          <Link to="/devices/$uid" params={{ uid: session.device_uid }}>
-            {device.name}
-          </Link>{' '}
+          {rich('{user} on {device}', {
+            user: (
+              <Link to="/sessions/$uid" params={{ uid }} aria-label={t('Session of {name}', { name })}>
+                <strong>{username}</strong>
+              </Link>
+            ),
+            device: (
+              <Link to="/devices/$uid" params={{ uid: session.device_uid }}>
+                {device.name}
+              </Link>
+            ),
+          })}{' '}
           <SessionPills session={session} />
         </p>
         <p className="facts">
-          <When at={session.started_at} />
-          {active ? `, since ${inFull(session.started_at)}` : `, for ${lasted(session)}`} · from{' '}
-          {session.ip_address} · {kinds[session.type] ?? session.type}
+          <Person person={session.person} /> · <When at={session.started_at} />
+          {', '}
+          {active
+            ? t('since {moment}', { moment: inFull(session.started_at) })
+            : t('for {time}', { time: lasted(session) })}
+          {' · '}
+          {t('from {address}', { address: session.ip_address })}
+          {' · '}
+          {session.resumes ? <Continues session={session} /> : t(kinds[session.type] ?? session.type)}
         </p>
+        {isOpen && (
+          <Suspense fallback={<p className="soft">{t('Loading …')}</p>}>
+            <FilmstripLinks uid={uid} name={name} />
+          </Suspense>
+        )}
       </div>
       {may && (active || recorded) && (
         <div className="acts">
           {recorded && (
             <LinkButton
-              kind="quiet"
+              kind="bare"
               small
               to="/sessions/$uid"
               params={{ uid }}
-              aria-label={`${active ? 'Watch' : 'Replay'} the session of ${name}`}
+              aria-label={t(active ? 'Watch the session of {name}' : 'Replay the session of {name}', {
+                name,
+              })}
             >
-              {active ? 'Watch' : 'Replay'}
+              <Icon name="play" /> {active ? t('Watch') : t('Replay')}
             </LinkButton>
           )}
+          {recorded && !active && (
+            <Button
+              kind="bare"
+              small
+              aria-expanded={isOpen}
+              aria-label={t('Preview of the session of {name}', { name })}
+              onPress={() => setOpen(!isOpen)}
+            >
+              {t('Preview')}
+            </Button>
+          )}
           {active && (
-            <Button kind="quiet" small aria-label={`Close the session of ${name}`} onPress={acts.close}>
-              Close
+            <Button
+              kind="bare"
+              small
+              aria-label={t('Close the session of {name}', { name })}
+              onPress={acts.close}
+            >
+              {t('Close')}
             </Button>
           )}
           {acts.dialogs}

@@ -3,7 +3,7 @@ import { useQuery } from '@tanstack/react-query'
 import { Link, useNavigate } from '@tanstack/react-router'
 import { useState } from 'react'
 import { publicApi } from '../api.ts'
-import { Field, Form } from '../components/form.tsx'
+import { Field, Form, verbatim } from '../components/form.tsx'
 import {
   EmailField,
   NameField,
@@ -15,11 +15,13 @@ import {
 } from '../components/auth-layout.tsx'
 import { auth } from '../auth.ts'
 import { clearLink, linkParams } from '../link-params.ts'
+import { msg, t } from '../language/language.ts'
 
-const stale =
-  'This set-up code is wrong, or not the newest: the server makes a new one at every start while it has no user. See what it printed last.'
+const stale = msg(
+  'This set-up code is wrong, or not the newest: the server makes a new one at every start while it has no user. See what it printed last.',
+)
 
-export const useInfo = () =>
+const useInfo = () =>
   useQuery({
     queryKey: ['info'],
     queryFn: async () => (await publicApi.system.info()).body,
@@ -34,18 +36,18 @@ export function SetupPage() {
 
   if (info.data?.setup)
     return (
-      <AuthLayout title="Set up" heading="Welcome aboard">
-        <p>This server is set up already.</p>
+      <AuthLayout title={t('Set up')} heading={t('Welcome aboard')}>
+        <p>{t('This server is set up already.')}</p>
         <Link className="button main" to="/login">
-          Sign in
+          {t('Sign in')}
         </Link>
       </AuthLayout>
     )
   return (
-    <AuthLayout title="Set up" heading="Welcome aboard">
-      <p>This server has no user yet. You become its first one, and own the first namespace.</p>
+    <AuthLayout title={t('Set up')} heading={t('Welcome aboard')}>
+      <p>{t('This server has no user yet. You become its first one, and own the first namespace.')}</p>
       <Form
-        submit="Set up this server"
+        submit={t('Set up this server')}
         send={async ({
           code: typed = '',
           name = '',
@@ -65,30 +67,32 @@ export function SetupPage() {
         refused={(error) => {
           if (error.kind !== 'wrongToken') return undefined
           showCode(true)
-          return stale
+          return t(stale)
         }}
       >
         {codeShown && (
           <Field
-            label="Set-up code"
+            label={t('Set-up code')}
             name="code"
             required
             defaultValue={code}
-            autoComplete="off"
-            autoCapitalize="none"
-            spellCheck={false}
-            hint="The server printed it, in a link, when it started."
-            wrong="The set-up code is missing."
+            {...verbatim}
+            hint={t('The server printed it, in a link, when it started.')}
+            wrong={t('The set-up code is missing.')}
           />
         )}
         <NameField />
         <UsernameField />
         <EmailField />
         <NewPasswordField />
-        <NamespaceField hint="Your team’s own world of devices. Letters, digits and dashes; left empty, it is named after you." />
+        <NamespaceField
+          hint={t(
+            'Your team’s own world of devices. Letters, digits and dashes; left empty, it is named after you.',
+          )}
+        />
       </Form>
       <AuthLinks>
-        <Link to="/login">Sign in</Link>
+        <Link to="/login">{t('Sign in')}</Link>
       </AuthLinks>
     </AuthLayout>
   )

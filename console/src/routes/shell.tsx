@@ -1,25 +1,33 @@
 // The shell around every page of a signed-in user: the header with the namespace menu, the command palette
 // and the user menu, and the navigation beside the page, which is a drawer on small screens.
 import { Link, Outlet, useNavigate } from '@tanstack/react-router'
-import { Suspense, useState } from 'react'
+import { Suspense, useId, useState, useSyncExternalStore } from 'react'
 import { Dialog } from 'react-aria-components/Dialog'
 import { Modal, ModalOverlay } from 'react-aria-components/Modal'
 import { api, switchNamespace, useMe, useMeLoading } from '../api.ts'
 import mark from '../mark.svg'
 import { attempt, useNamespaceQuery } from '../namespace-query.ts'
 import { Button } from '../components/button.tsx'
+import { Icon } from '../components/icon.tsx'
 import { FormDialog } from '../components/dialog.tsx'
 import { Form } from '../components/form.tsx'
 import { Menu, type Item } from '../components/menu.tsx'
 import { Palette, usePaletteKey } from '../components/palette.tsx'
-import { useNavItems, type NavItem } from '../navigation.ts'
+import { groups, useNavItems, type NavItem } from '../navigation.ts'
 import { NamespaceField, AuthLayout, AuthLinks } from '../components/auth-layout.tsx'
 import { Loading, ErrorNotice } from '../components/query-content.tsx'
 import { Toasts, showToast } from '../components/toast.tsx'
 import { auth } from '../auth.ts'
-import { chooseTheme, chosenTheme, themes } from '../theme.ts'
+import { chooseLanguage, chosenLanguage, languageNames } from '../language/choice.ts'
+import { languages, msg, t } from '../language/language.ts'
+import { chooseTheme, chosenTheme, onTheme, themes } from '../theme.ts'
 
-const signOut = () => auth.signOut('You are signed out.')
+/** The server ends the sign-in, too; one that cannot be reached keeps nobody here. */
+const signOut = () =>
+  void api.signIns
+    .end({ params: { id: 'current' }, signal: AbortSignal.timeout(3000) })
+    .catch(() => undefined)
+    .finally(() => auth.signOut(t('You are signed out.')))
 
 export function Shell() {
   const me = useMeLoading()
@@ -42,25 +50,27 @@ export function Shell() {
 function CreateNamespacePage() {
   const { name } = useMe()
   return (
-    <AuthLayout title="Welcome" heading={`Welcome, ${name}`}>
+    <AuthLayout title={t('Welcome')} heading={t('Welcome, {name}', { name })}>
       <p>
-        You are in no namespace yet. Create one, or ask a colleague to add you to theirs and sign in again.
+        {t(
+          'You are in no namespace yet. Create one, or ask a colleague to add you to theirs and sign in again.',
+        )}
       </p>
       <Form
-        submit="Create the namespace"
+        submit={t('Create the namespace')}
         send={async ({ name: wanted = '' }) =>
           switchNamespace((await api.namespaces.create({ body: { name: wanted } })).body.tenant_id)
         }
       >
         <NamespaceField
-          label="Name"
+          name="name"
           required
-          hint="Your team’s own world of devices: letters, digits and dashes."
+          hint={t('Your team’s own world of devices: letters, digits and dashes.')}
         />
       </Form>
       <AuthLinks>
         <Button kind="quiet" onPress={signOut}>
-          Sign out
+          {t('Sign out')}
         </Button>
       </AuthLinks>
     </AuthLayout>
@@ -76,28 +86,31 @@ function Inside() {
   return (
     <div className="deck">
       <a className="skip" href="#page">
-        Skip to the page
+        {t('Skip to the page')}
       </a>
       <header className="band">
-        <div className="band-left">
-          <Button kind="bare" aria-label="Navigation" onPress={() => setDrawer(true)}>
-            <span className="bars" aria-hidden="true" />
-          </Button>
-          <Link className="brand" to="/" aria-label="Hawser, overview">
-            <img src={mark} alt="" width="40" height="40" />
-            <span>Hawser</span>
-          </Link>
-          <NamespaceMenu />
-        </div>
-        <div className="band-right">
-          <Button kind="bare" onPress={() => setPalette(true)}>
-            Go to … <kbd aria-hidden="true">Ctrl K</kbd>
-          </Button>
-          <PersonMenu />
+        <div className="band-in">
+          <div className="band-left">
+            <DrawerButton open={() => setDrawer(true)} />
+            <Link className="brand" to="/" aria-label={t('Hawser, overview')}>
+              <img src={mark} alt="" width="30" height="30" />
+              <span>Hawser</span>
+            </Link>
+            <NamespaceMenu />
+          </div>
+          <div className="band-right">
+            <Button kind="bare" look="go-to" onPress={() => setPalette(true)}>
+              <span className="state">
+                <Icon name="search" /> {t('Go to …')}
+              </span>
+              <kbd aria-hidden="true">Ctrl K</kbd>
+            </Button>
+            <PersonMenu />
+          </div>
         </div>
       </header>
       <div className="middle">
-        <nav className="places" aria-label="Pages of the console">
+        <nav className="places" aria-label={t('Pages of the console')}>
           <Places places={places} />
         </nav>
         <main id="page" key={tenant} tabIndex={-1}>
@@ -109,46 +122,98 @@ function Inside() {
       {drawer && (
         <ModalOverlay className="veil side" isOpen isDismissable onOpenChange={setDrawer}>
           <Modal className="drawer">
-            <Dialog aria-label="Navigation">
-              <nav aria-label="Navigation" className="places" onClick={() => setDrawer(false)}>
+            <Dialog aria-label={t('Navigation')}>
+              <nav aria-label={t('Navigation')} className="places" onClick={() => setDrawer(false)}>
                 <Places places={places} />
               </nav>
             </Dialog>
           </Modal>
         </ModalOverlay>
       )}
-      {palette && <Palette places={places} close={() => setPalette(false)} />}
+      <Palette places={places} isOpen={palette} close={() => setPalette(false)} />
     </div>
   )
 }
 
+/** What the navigation counts: devices that wait, and live sessions. */
+function useCounts(): Readonly<Record<string, { count: number; what: string; tone?: 'wait' } | undefined>> {
+  const stats = useNamespaceQuery(['stats'], async () => (await api.system.stats()).body).data
+  return {
+    '/devices': stats && { count: stats.pending_devices, what: t('waiting'), tone: 'wait' },
+    '/sessions': stats && { count: stats.active_sessions, what: t('live') },
+  }
+}
+
+/** A number beside a word. It is the description of the link for screen readers, not a part of its name. */
+function Count({ id, count, what, tone }: { id: string; count: number; what: string; tone?: 'wait' }) {
+  return (
+    <span className="count" data-tone={tone} aria-hidden="true" title={`${count} ${what}`}>
+      {count > 999 ? '999+' : count}
+      <span id={id} hidden>
+        {count} {what}
+      </span>
+    </span>
+  )
+}
+
+/** On a small screen, where the navigation is not seen, its button says how many devices wait. */
+function DrawerButton({ open }: { open: () => void }) {
+  const id = useId()
+  const waiting = useCounts()['/devices']
+  const isCounted = waiting !== undefined && waiting.count > 0
+  return (
+    <span className="drawer-button">
+      <Button
+        kind="bare"
+        aria-label={t('Navigation')}
+        aria-describedby={isCounted ? id : undefined}
+        onPress={open}
+      >
+        <Icon name="menu" />
+      </Button>
+      {isCounted && <Count id={id} {...waiting} />}
+    </span>
+  )
+}
+
 function Places({ places }: { places: readonly NavItem[] }) {
+  const counts = useCounts()
+  const id = useId()
   return (
     <>
-      {(['Work', 'Access', 'Namespace'] as const).map((group) => (
+      {(['work', 'access', 'namespace'] as const).map((group) => (
         <div key={group} className="group">
-          <p className="group-name">{group}</p>
+          <p className="group-name">{t(groups[group])}</p>
           <ul>
             {places
               .filter((place) => place.group === group)
-              .map(({ to, text }) => (
-                <li key={to}>
-                  <Link
-                    to={to}
-                    activeOptions={{ exact: to === '/', includeSearch: false }}
-                    activeProps={{ 'aria-current': 'page' }}
-                  >
-                    {text}
-                  </Link>
-                </li>
-              ))}
+              .map(({ to, text, icon }) => {
+                const counted = counts[to]
+                return (
+                  <li key={to}>
+                    <Link
+                      to={to}
+                      activeOptions={{ exact: to === '/', includeSearch: false }}
+                      activeProps={{ 'aria-current': 'page' }}
+                      aria-describedby={counted?.count ? id + to : undefined}
+                    >
+                      <Icon name={icon} />
+                      {text}
+                      {counted !== undefined && counted.count > 0 && <Count id={id + to} {...counted} />}
+                    </Link>
+                  </li>
+                )
+              })}
           </ul>
         </div>
       ))}
       <div className="group">
         <ul>
           <li>
-            <a href="/docs">API docs</a>
+            <a href="/docs">
+              <Icon name="guide" />
+              {t('API docs')}
+            </a>
           </li>
         </ul>
       </div>
@@ -175,58 +240,65 @@ function NamespaceMenu() {
       id: tenant_id,
       text: name,
       chosen: tenant_id === me.tenant,
-      act: () => void attempt(() => enter(tenant_id), `You are in ${name} now.`),
+      act: () => void attempt(() => enter(tenant_id), t('You are in {name} now.', { name })),
     })),
-    { id: 'new', text: 'New namespace …', act: () => setCreating(true) },
+    { id: 'new', text: t('New namespace …'), act: () => setCreating(true) },
   ]
   return (
     <>
-      <Menu label={`Namespace ${here}`} look="button bare" items={items}>
-        {here} <span aria-hidden="true">▾</span>
+      <Menu label={t('Namespace {name}', { name: here })} look="button bare" items={items}>
+        {here} <Icon name="down" />
       </Menu>
       {creating && (
         <FormDialog
-          title="New namespace"
-          submit="Create the namespace"
+          title={t('New namespace')}
+          submit={t('Create the namespace')}
           close={() => setCreating(false)}
           send={async ({ name = '' }) => {
             const { body } = await api.namespaces.create({ body: { name } })
             await enter(body.tenant_id)
-            showToast(`You are in ${body.name} now.`)
+            showToast(t('You are in {name} now.', { name: body.name }))
           }}
         >
-          <NamespaceField label="Name" required hint="Letters, digits and dashes." />
+          <NamespaceField name="name" required hint={t('Letters, digits and dashes.')} />
         </FormDialog>
       )}
     </>
   )
 }
 
-const themeWords = { system: 'Colours of the system', light: 'Light colours', dark: 'Dark colours' } as const
+const themeWords = {
+  system: msg('Colours of the system'),
+  light: msg('Light colours'),
+  dark: msg('Dark colours'),
+} as const
 
 function PersonMenu() {
   const me = useMe()
   const navigate = useNavigate()
-  const [theme, setTheme] = useState(chosenTheme)
+  const theme = useSyncExternalStore(onTheme, chosenTheme)
   return (
     <Menu
-      label={`${me.user}: profile and more`}
+      label={t('{user}: profile and more', { user: me.user })}
       look="button bare"
       items={[
-        { id: 'profile', text: 'Profile and second factor', act: () => void navigate({ to: '/profile' }) },
+        { id: 'profile', text: t('Profile and second factor'), act: () => void navigate({ to: '/profile' }) },
         ...themes.map((one) => ({
           id: one,
-          text: themeWords[one],
+          text: t(themeWords[one]),
           chosen: one === theme,
-          act: () => {
-            chooseTheme(one)
-            setTheme(one)
-          },
+          act: () => chooseTheme(one),
         })),
-        { id: 'out', text: 'Sign out', act: signOut },
+        ...[undefined, ...languages].map((one) => ({
+          id: `language-${one ?? 'browser'}`,
+          text: one === undefined ? t('Language of the browser') : languageNames[one],
+          chosen: one === chosenLanguage(),
+          act: () => chooseLanguage(one),
+        })),
+        { id: 'out', text: t('Sign out'), act: signOut },
       ]}
     >
-      <span className="who">{me.user}</span> <span aria-hidden="true">▾</span>
+      <span className="who">{me.user}</span> <Icon name="down" />
     </Menu>
   )
 }

@@ -1,5 +1,6 @@
 // Registration, and the page that waits for the confirmation e-mail or sends it again.
 import { Link, useNavigate } from '@tanstack/react-router'
+import { memberInvitationPage } from '@hawser/contract/invitations'
 import { publicApi } from '../api.ts'
 import { Form } from '../components/form.tsx'
 import {
@@ -9,16 +10,22 @@ import {
   AuthLayout,
   UsernameField,
   AuthLinks,
+  StoredEmails,
 } from '../components/auth-layout.tsx'
 import { unconfirmed } from '../auth.ts'
 import { EmailRequestForm } from './login.tsx'
+import { t } from '../language/language.ts'
+import { linkParams } from '../link-params.ts'
+import { useMail } from '../server-info.ts'
 
 export function SignUpPage() {
   const navigate = useNavigate()
+  // Known by the time that the next page says where the e-mail is.
+  useMail()
   return (
-    <AuthLayout title="Create an account">
+    <AuthLayout title={t('Create an account')}>
       <Form
-        submit="Create the account"
+        submit={t('Create the account')}
         send={async ({ name = '', username = '', email = '', password = '' }) => {
           await publicApi.users.register({ body: { name, username, email, password } })
           unconfirmed.save(username)
@@ -31,25 +38,51 @@ export function SignUpPage() {
         <NewPasswordField />
       </Form>
       <AuthLinks>
-        <Link to="/login">I have an account</Link>
+        <Link to="/login">{t('I have an account')}</Link>
       </AuthLinks>
     </AuthLayout>
   )
 }
 
 export function ConfirmAccountPage() {
+  const mail = useMail()
   return (
-    <AuthLayout title="Confirm your account" heading="Check your mailbox">
-      <p>We sent you an e-mail with a link that confirms your account. It is valid for 24 hours.</p>
-      <p>No e-mail? Check your spam folder, or send it again:</p>
+    <AuthLayout
+      title={t('Confirm your account')}
+      heading={mail ? t('Check your mailbox') : t('Your account waits to be confirmed')}
+    >
+      {mail ? (
+        <p>{t('We sent you an e-mail with a link that confirms your account. It is valid for 24 hours.')}</p>
+      ) : (
+        <>
+          <p>{t('An e-mail has the link that confirms your account. It is valid for 24 hours.')}</p>
+          <StoredEmails />
+        </>
+      )}
+      {linkParams(memberInvitationPage)['token'] !== undefined && (
+        <p>{t('Then open the link of your invitation again, and accept it.')}</p>
+      )}
+      <p>
+        {mail
+          ? t('No e-mail? Check your spam folder, or send it again:')
+          : t('Is the link lost, or too old? Store a new e-mail:')}
+      </p>
       <EmailRequestForm
         who={unconfirmed.name()}
-        submit="Send it again"
+        submit={mail ? t('Send it again') : t('Store a new one')}
         send={(username) => publicApi.users.resend({ body: { username } })}
-        sentence="If an account waits for it, a new e-mail is on its way. The link in the older one no longer works."
+        sentence={
+          mail
+            ? t(
+                'If an account waits for it, a new e-mail is on its way. The link in the older one no longer works.',
+              )
+            : t(
+                'If an account waits for it, a new e-mail is stored. The link in the older one no longer works.',
+              )
+        }
       />
       <AuthLinks>
-        <Link to="/login">Sign in</Link>
+        <Link to="/login">{t('Sign in')}</Link>
       </AuthLinks>
     </AuthLayout>
   )

@@ -3,8 +3,7 @@
 import { Link, useBlocker, useParams } from '@tanstack/react-router'
 // oxlint-disable-next-line import/no-unassigned-import -- a style sheet has no values
 import '@xterm/xterm/css/xterm.css'
-import { useState } from 'react'
-import { Tab, TabList, TabPanel, Tabs } from 'react-aria-components/Tabs'
+import { useRef, useState, type KeyboardEvent } from 'react'
 import type { Device } from '@hawser/contract/devices'
 import { api } from '../api.ts'
 import { useNamespaceQuery } from '../namespace-query.ts'
@@ -15,8 +14,12 @@ import { QueryContent } from '../components/query-content.tsx'
 import { Lamp } from '../components/status.tsx'
 // oxlint-disable-next-line import/no-unassigned-import -- a style sheet has no values
 import '../styles/terminal.css'
-import { fontSizes } from '../terminal/screen.ts'
-import { TerminalTab } from '../terminal/tab.tsx'
+import type { TerminalLogin } from '../terminal/connection.ts'
+import { relabelled, split, without, type Direction } from '../terminal/layout.ts'
+import { openBefore, useRemembered, type RememberedTab } from '../terminal/remembered.ts'
+import { useRoom } from '../terminal/room.ts'
+import { Workbench, type Pane, type Tab as TabState } from '../terminal/workbench.tsx'
+import { t, tn } from '../language/language.ts'
 
 export function TerminalPage() {
   const { uid } = useParams({ from: '/shell/devices/$uid/terminal' })
@@ -27,18 +30,18 @@ export function TerminalPage() {
   const { data } = device
   return (
     <Page
-      title={data ? `Terminal on ${data.name}` : 'Terminal'}
+      title={data ? t('Terminal on {name}', { name: data.name }) : t('Terminal')}
       lead={
         data && (
           <span className="signs">
-            <Lamp on={data.online} /> {data.online ? 'online' : 'offline'}
+            <Lamp on={data.online} /> {data.online ? t('online') : t('offline')}
           </span>
         )
       }
       acts={
         data && (
           <LinkButton to="/devices/$uid" params={{ uid }} kind="quiet">
-            The device
+            {t('The device')}
           </LinkButton>
         )
       }
@@ -48,10 +51,10 @@ export function TerminalPage() {
       ) : (
         <Panel>
           <QueryContent query={device}>
-            {() => <p className="soft">The device can be reached once it is accepted.</p>}
+            {() => <p className="soft">{t('The device can be reached once it is accepted.')}</p>}
           </QueryContent>
           <p>
-            <Link to="/devices">All devices</Link>
+            <Link to="/devices">{t('All devices')}</Link>
           </p>
         </Panel>
       )}
@@ -59,79 +62,198 @@ export function TerminalPage() {
   )
 }
 
-interface One {
-  readonly id: number
-  readonly user: string
-  readonly live: boolean
+/** In one tab. The server bounds how many sessions one person may have. */
+const mostPanes = 6
+const mostTabs = 12
+let lastId = 0
+const newId = (): number => (lastId += 1)
+const emptyPane = (id: number, given?: TerminalLogin, attach?: string): Pane => ({
+  id,
+  user: '',
+  live: false,
+  given,
+  attach,
+})
+
+function newTab(given?: TerminalLogin, attach?: string): TabState {
+  const id = newId()
+  return { id, layout: id, panes: [emptyPane(id, given, attach)], active: id }
 }
 
+/** A tab as it was before a reload: its panes continue their sessions where they were. */
+function restored({ layout, panes, active }: RememberedTab): TabState[] {
+  const ids = new Map(panes.map(([id]) => [id, newId()]))
+  const room = relabelled(layout, ids)
+  if (room === undefined) return []
+  const continued = panes.map(([id, session]) => emptyPane(ids.get(id)!, undefined, session))
+  return [{ id: newId(), layout: room, panes: continued, active: ids.get(active) ?? continued[0]!.id }]
+}
+
+const remembered = ({ layout, panes, active }: TabState): RememberedTab => ({
+  layout,
+  panes: panes.flatMap((pane) =>
+    pane.live && pane.session !== undefined ? [[pane.id, pane.session] as const] : [],
+  ),
+  active,
+})
+
 function Terminals({ device }: { device: Device }) {
-  const [all, setAll] = useState<readonly One[]>([{ id: 1, user: '', live: false }])
-  const [chosen, setChosen] = useState(1)
-  const [next, setNext] = useState(2)
-  const [pixels, setPixels] = useState<number>(fontSizes.usual)
-  const live = all.filter((one) => one.live).length
+  const [tabs, setTabs] = useState<readonly TabState[]>(() => {
+    const before = openBefore(device.uid).flatMap(restored)
+    return before.length > 0 ? before : [newTab()]
+  })
+  const [chosen, setChosen] = useState(() => tabs[0]!.id)
+  const place = useRef<HTMLDivElement>(null)
+  useRoom(place)
+  const all = tabs.flatMap(({ panes }) => panes)
+  const live = all.filter((pane) => pane.live).length
+  useRemembered(device.uid, tabs.map(remembered))
   const leaving = useBlocker({
     shouldBlockFn: () => live > 0,
     enableBeforeUnload: () => live > 0,
     withResolver: true,
   })
 
-  function add(): void {
-    setAll([...all, { id: next, user: '', live: false }])
-    setChosen(next)
-    setNext(next + 1)
+  const change = (id: number, changed: (tab: TabState) => TabState) =>
+    setTabs((all) => all.map((tab) => (tab.id === id ? changed(tab) : tab)))
+  const loginOf = ({ panes, active }: TabState) => panes.find(({ id }) => id === active)?.login
+
+  function add(given?: TerminalLogin): void {
+    const tab = newTab(given)
+    setTabs([...tabs, tab])
+    setChosen(tab.id)
   }
-  function close(id: number): void {
-    const left = all.filter((one) => one.id !== id)
-    setAll(left.length > 0 ? left : [{ id: next, user: '', live: false }])
-    setNext(next + 1)
-    setChosen(left.at(-1)?.id ?? next)
+  function splitTab(tab: TabState, direction: Direction): void {
+    const added = newId()
+    change(tab.id, (now) => ({
+      ...now,
+      layout: split(now.layout, now.active, direction, added),
+      panes: [...now.panes, emptyPane(added, loginOf(tab))],
+      active: added,
+    }))
+  }
+  function closePane(tab: TabState): void {
+    const layout = without(tab.layout, tab.active)
+    if (layout !== undefined) {
+      const panes = tab.panes.filter(({ id }) => id !== tab.active)
+      return change(tab.id, () => ({ ...tab, layout, panes, active: panes.at(-1)!.id }))
+    }
+    const left = tabs.filter(({ id }) => id !== tab.id)
+    const next = left.length > 0 ? left : [newTab()]
+    setTabs(next)
+    setChosen(next.at(-1)!.id)
   }
   return (
     <>
-      <Tabs className="terminals" selectedKey={chosen} onSelectionChange={(id) => setChosen(Number(id))}>
+      <div ref={place} className="workplace">
         <div className="terminal-tabs">
-          <TabList aria-label="Terminals" className="tab-list">
-            {all.map(({ id, user, live: on }, index) => (
-              <Tab key={id} id={id} className="tab">
-                <Lamp on={on} /> {user === '' ? `Terminal ${index + 1}` : `${index + 1}: ${user}`}
-              </Tab>
-            ))}
-          </TabList>
-          <Button kind="quiet" small onPress={add}>
-            New tab
+          <TabRow tabs={tabs} chosen={chosen} choose={setChosen} />
+          <Button kind="quiet" small isDisabled={tabs.length >= mostTabs} onPress={() => add()}>
+            {t('New tab')}
           </Button>
         </div>
-        {all.map(({ id }) => (
-          <TabPanel key={id} id={id} shouldForceMount className="terminal-panel">
-            <TerminalTab
+        {tabs.map((tab) => (
+          <div
+            key={tab.id}
+            id={panelId(tab.id)}
+            role="tabpanel"
+            aria-labelledby={tabId(tab.id)}
+            className="terminal-panel"
+            inert={tab.id !== chosen}
+            data-inert={tab.id === chosen ? undefined : true}
+          >
+            <Workbench
               device={device.uid}
-              pixels={pixels}
-              setPixels={setPixels}
-              change={(user, on) =>
-                setAll((now) => now.map((one) => (one.id === id ? { ...one, user, live: on } : one)))
+              tab={tab}
+              mostPanes={mostPanes}
+              change={(next) => change(tab.id, () => next)}
+              news={(pane, news) =>
+                change(tab.id, (now) => ({
+                  ...now,
+                  panes: now.panes.map((one) => (one.id === pane ? { id: pane, ...news } : one)),
+                }))
               }
-              close={() => close(id)}
+              split={(direction) => splitTab(tab, direction)}
+              duplicate={() => add(loginOf(tab))}
+              close={() => closePane(tab)}
             />
-          </TabPanel>
+          </div>
         ))}
-      </Tabs>
+      </div>
       {leaving.status === 'blocked' && (
         <ConfirmDialog
           close={leaving.reset}
           question={{
-            title: 'Leave the terminal?',
-            says:
-              live === 1
-                ? 'The session that is going on here ends.'
-                : `The ${live} sessions that are going on here end.`,
-            yes: 'Leave',
-            no: 'Stay',
+            title: t('Leave the terminal?'),
+            says: tn(
+              live,
+              'The session that is going on here ends.',
+              'The {count} sessions that are going on here end.',
+            ),
+            yes: t('Leave'),
+            no: t('Stay'),
             act: async () => leaving.proceed(),
           }}
         />
       )}
     </>
   )
+}
+
+const tabId = (id: number): string => `terminal-tab-${id}`
+const panelId = (id: number): string => `terminal-panel-${id}`
+
+/**
+ * The tabs themselves. Those of react-aria look through their panel whenever something in it changes, which a
+ * terminal does with every line.
+ */
+function TabRow({
+  tabs,
+  chosen,
+  choose,
+}: {
+  tabs: readonly TabState[]
+  chosen: number
+  choose: (id: number) => void
+}) {
+  function onKey(event: KeyboardEvent, at: number): void {
+    const last = tabs.length - 1
+    const to = {
+      ArrowLeft: at === 0 ? last : at - 1,
+      ArrowRight: at === last ? 0 : at + 1,
+      Home: 0,
+      End: last,
+    }[event.key]
+    if (to === undefined) return
+    event.preventDefault()
+    choose(tabs[to]!.id)
+    document.getElementById(tabId(tabs[to]!.id))?.focus()
+  }
+  return (
+    <div role="tablist" aria-label={t('Terminals')} className="tab-list">
+      {tabs.map((tab, index) => (
+        <button
+          key={tab.id}
+          type="button"
+          role="tab"
+          id={tabId(tab.id)}
+          className="tab"
+          aria-selected={tab.id === chosen}
+          aria-controls={panelId(tab.id)}
+          tabIndex={tab.id === chosen ? 0 : -1}
+          onClick={() => choose(tab.id)}
+          onKeyDown={(event) => onKey(event, index)}
+        >
+          <Lamp on={tab.panes.some((pane) => pane.live)} /> {tabName(tab, index)}
+        </button>
+      ))}
+    </div>
+  )
+}
+
+function tabName({ panes }: TabState, index: number): string {
+  const users = [...new Set(panes.map(({ user }) => user).filter((user) => user !== ''))]
+  return users.length === 0
+    ? t('Terminal {number}', { number: index + 1 })
+    : `${index + 1}: ${users.join(', ')}`
 }

@@ -1,11 +1,13 @@
 // The connection to a terminal on a device: a ticket, a WebSocket, the login, then input and output
 // (contract/src/terminals.ts describes the messages). It acknowledges the output that the page has drawn, so
 // that a flood waits on the device and not in this page.
-import { Kind, mostUnshown_bytes, terminalPath } from '@hawser/contract/terminals'
+import type { OwnerMessage, OwnPresence } from '@hawser/contract/sharing'
+import { Closing, Kind, mostUnshown_bytes, terminalPath } from '@hawser/contract/terminals'
 import { api } from '../api.ts'
 import { UserError } from '../error-text.ts'
 import { fromBase64, toBase64 } from './bytes.ts'
 import type { PrivateKey } from './keys.ts'
+import { msg, t } from '../language/language.ts'
 
 export interface Size {
   readonly cols: number
@@ -22,25 +24,46 @@ export interface TerminalLogin {
 export interface Listener {
   /** Draws output; calls `done` when it is drawn. */
   output(bytes: Uint8Array, done: () => void): void
-  /** The session has ended; with a sentence, unless its own shell ended it. */
-  ended(sentence: string | undefined): void
+  /** Who is in the session beside its person. */
+  shared(presence: OwnPresence): void
+  /** The terminal is over; with a sentence, unless the shell itself ended. */
+  ended(sentence: string | undefined, how: Ending): void
 }
+
+/**
+ * The session has ended, goes on with another client, or may be waiting for this one, whose connection broke.
+ */
+export type Ending = 'over' | 'moved' | 'lost'
 
 export interface TerminalConnection {
   readonly session: string
   type(text: string): void
   resize(size: Size): void
+  /** Decides about others in the session. */
+  decide(decision: OwnerMessage): void
   /** Sets the listener, which at once gets the output that came before. */
   listen(listener: Listener): void
+  /** Ends the session. */
   close(): void
+  /** Leaves the session to be continued. */
+  leave(): void
 }
 
 /** Why no terminal was opened. */
 export class OpenError extends UserError {
   override readonly name = 'NotOpened'
+  /** The server said so: trying again is of no use. */
+  readonly isFinal: boolean
+  constructor(message: string, isFinal = false) {
+    super(message)
+    this.isFinal = isFinal
+  }
 }
 
-const lost = 'The connection to the server was lost.'
+const lost = msg('The connection to the server was lost.')
+const moved = msg('The session goes on elsewhere.')
+/** Any code but 1000 keeps the session. */
+const left = 4000
 /** The most characters in one message; they fit however JSON escapes them. */
 const most_characters = 2048
 
@@ -60,12 +83,32 @@ export async function openConnection(
 ): Promise<TerminalConnection> {
   const how = 'password' in proof ? { password: proof.password } : { public_key: proof.line }
   const { token } = (await api.terminals.open({ body: { device, username, ...how } })).body
+  return connected(token, size, async (challenge) => {
+    if (!('sign' in proof)) throw new OpenError(t('The server asked for a signature.'))
+    return proof.sign(challenge, `${username}@${device}`)
+  })
+}
+
+/** Continues a session of one's own. Throws an ApiError, `notFound`, when it is over. */
+export async function attachConnection(session: string, size: Size): Promise<TerminalConnection> {
+  const { token } = (await api.terminals.attach({ body: { session, scrollback: true } })).body
+  return connected(token, size, async () => {
+    throw new OpenError(t('The server asked for a signature.'))
+  })
+}
+
+async function connected(
+  token: string,
+  size: Size,
+  sign: (challenge: Uint8Array<ArrayBuffer>) => Promise<Uint8Array>,
+): Promise<TerminalConnection> {
   const socket = socketAt(token, size)
   socket.binaryType = 'arraybuffer'
   const opened = Promise.withResolvers<TerminalConnection>()
   let listener: Listener | undefined
   let early: Uint8Array[] = []
-  let over: { sentence: string | undefined } | undefined
+  const shared = new Map<number, OwnPresence>()
+  let over: { sentence: string | undefined; how: Ending } | undefined
   let sentence: string | undefined
   let shown = 0
   let told = 0
@@ -93,13 +136,16 @@ export async function openConnection(
       }
     },
     resize: ({ cols, rows }) => say(Kind.resize, { cols, rows }),
+    decide: (decision) => say(Kind.decide, decision),
     listen(next) {
       listener = next
       for (const bytes of early) work(bytes)
       early = []
-      if (over) next.ended(over.sentence)
+      for (const presence of shared.values()) next.shared(presence)
+      if (over) next.ended(over.sentence, over.how)
     },
     close: () => socket.close(),
+    leave: () => socket.close(left),
   })
 
   socket.addEventListener('message', ({ data }: MessageEvent<string | ArrayBuffer>) => {
@@ -110,13 +156,19 @@ export async function openConnection(
       return
     }
     const { kind, data: said } = JSON.parse(data) as { kind: number; data: string }
-    if (kind === Kind.error) sentence = said
+    if (kind === Kind.people) {
+      const presence = (JSON.parse(data) as { data: OwnPresence }).data
+      shared.set(presence.channel, presence)
+      listener?.shared(presence)
+    }
+    if (kind === Kind.error) sentence = t(said)
     if (kind === Kind.session) {
       say(Kind.shown, 0)
+      say(Kind.decide, { kind: 'hear' } satisfies OwnerMessage)
       opened.resolve(connection(said))
     }
-    if (kind === Kind.signature && 'sign' in proof)
-      proof.sign(fromBase64(said), `${username}@${device}`).then(
+    if (kind === Kind.signature)
+      sign(fromBase64(said)).then(
         (signature) => say(Kind.signature, toBase64(signature)),
         (error: unknown) => {
           opened.reject(error)
@@ -125,9 +177,17 @@ export async function openConnection(
       )
   })
   socket.addEventListener('close', ({ code }) => {
-    over = { sentence: sentence ?? (code === 1000 || code === 1005 ? undefined : lost) }
-    opened.reject(new OpenError(sentence ?? 'The terminal could not be opened. Please try again.'))
-    listener?.ended(over.sentence)
+    // 1005: closed without a code, as this page itself does it.
+    const isClean = code === Closing.done || code === 1005
+    const how = code === Closing.moved ? 'moved' : isClean || sentence !== undefined ? 'over' : 'lost'
+    over = { sentence: sentence ?? (how === 'over' ? undefined : how === 'moved' ? t(moved) : t(lost)), how }
+    opened.reject(
+      new OpenError(
+        sentence ?? t('The terminal could not be opened. Please try again.'),
+        sentence !== undefined,
+      ),
+    )
+    listener?.ended(over.sentence, how)
   })
   return opened.promise
 }

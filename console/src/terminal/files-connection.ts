@@ -5,12 +5,13 @@ import { mostUntaken_bytes, piece_bytes, type FileNews, type FileRequest } from 
 import { api } from '../api.ts'
 import { UserError } from '../error-text.ts'
 import { OpenError, socketAt } from './connection.ts'
+import { msg, t } from '../language/language.ts'
 
 export type Folder = FileNews & { kind: 'folder' }
 
 /** A file operation that failed. */
 export class FileError extends UserError {
-  override readonly name = 'FileTrouble'
+  override readonly name: string = 'FileTrouble'
   /** A file of that name exists; the person may choose to replace it. */
   readonly exists: boolean
   constructor(message: string, exists = false) {
@@ -19,7 +20,12 @@ export class FileError extends UserError {
   }
 }
 
-const away = 'The terminal is closed, and with it the access to its files.'
+/** The connection broke; the terminal may still be there. */
+class LineLost extends FileError {
+  override readonly name = 'LineLost'
+}
+
+const away = msg('The terminal is closed, and with it the access to its files.')
 
 /** One WebSocket for file operations, read message by message. */
 interface FilesConnection {
@@ -46,10 +52,18 @@ async function openFiles(session: string, signal?: AbortSignal): Promise<FilesCo
   })
   socket.addEventListener('close', () => {
     over = true
-    opened.reject(new OpenError(away))
-    taker?.reject(new FileError(away))
+    opened.reject(new OpenError(t(away)))
+    taker?.reject(new LineLost(t(away)))
   })
-  signal?.addEventListener('abort', () => socket.close(), { once: true })
+  signal?.addEventListener(
+    'abort',
+    () => {
+      // Said, so that the server does not wait for the rest.
+      if (socket.readyState === WebSocket.OPEN) socket.send(JSON.stringify({ kind: 'stop' }))
+      socket.close()
+    },
+    { once: true },
+  )
   await opened.promise
   return {
     wish: (wish) => socket.send(JSON.stringify(wish)),
@@ -62,7 +76,7 @@ async function openFiles(session: string, signal?: AbortSignal): Promise<FilesCo
       signal?.throwIfAborted()
       const first = waiting.shift()
       if (first) return first
-      if (over) throw new FileError(away)
+      if (over) throw new LineLost(t(away))
       taker = Promise.withResolvers()
       return taker.promise.catch((error: unknown) => {
         signal?.throwIfAborted()
@@ -79,9 +93,9 @@ async function expecting<K extends FileNews['kind']>(
   kind: K,
 ): Promise<FileNews & { kind: K }> {
   const news = await connection.next()
-  if (news instanceof Uint8Array) throw new FileError('The server sent something else than was asked for.')
-  if (news.kind === 'error') throw new FileError(news.message, news.exists ?? false)
-  if (news.kind !== kind) throw new FileError('The server sent something else than was asked for.')
+  if (news instanceof Uint8Array) throw new FileError(t('The server sent something else than was asked for.'))
+  if (news.kind === 'error') throw new FileError(t(news.message), news.exists ?? false)
+  if (news.kind !== kind) throw new FileError(t('The server sent something else than was asked for.'))
   return news as FileNews & { kind: K }
 }
 
@@ -95,6 +109,40 @@ export async function listFolder(session: string, path: string): Promise<Folder>
   }
 }
 
+/** Makes a folder, renames or removes. */
+export async function changeFiles(
+  session: string,
+  wish: FileRequest & { kind: 'make' | 'move' | 'remove' },
+): Promise<void> {
+  const connection = await openFiles(session)
+  try {
+    connection.wish(wish)
+    await expecting(connection, 'done')
+  } finally {
+    connection.close()
+  }
+}
+
+/** Makes a folder unless there is one. */
+export async function makeFolder(session: string, path: string): Promise<void> {
+  try {
+    await changeFiles(session, { kind: 'make', path })
+  } catch (error) {
+    if (!(error instanceof FileError)) throw error
+    // A folder that is there already is no failure: the error counts only if the folder cannot be listed.
+    await listFolder(session, path).catch(() => {
+      throw error
+    })
+  }
+}
+
+/** A whole file, as it was at a moment. */
+export interface ReadFile {
+  readonly blob: Blob
+  readonly size: number
+  readonly changed_at: number
+}
+
 type Progress = (bytes: number, of: number) => void
 
 export async function download(
@@ -102,11 +150,14 @@ export async function download(
   path: string,
   progress: Progress,
   signal: AbortSignal,
-): Promise<Blob> {
+  most_bytes = Infinity,
+): Promise<ReadFile> {
   const connection = await openFiles(session, signal)
+  const tooLarge = (): FileError => new FileError(t('The file is too large to be shown here: download it.'))
   try {
     connection.wish({ kind: 'get', path })
-    const { size } = await expecting(connection, 'file')
+    const { size, changed_at } = await expecting(connection, 'file')
+    if (size > most_bytes) throw tooLarge()
     const pieces: Uint8Array<ArrayBuffer>[] = []
     let got = 0
     for (;;) {
@@ -114,11 +165,13 @@ export async function download(
       if (news instanceof Uint8Array) {
         pieces.push(news)
         got += news.length
+        // A file may grow while it is read, or be one of those that have no size.
+        if (got > most_bytes) throw tooLarge()
         progress(got, Math.max(size, got))
-      } else if (news.kind === 'end') return new Blob(pieces)
+      } else if (news.kind === 'end') return { blob: new Blob(pieces), size, changed_at }
       else
         throw new FileError(
-          news.kind === 'error' ? news.message : 'The server sent something else than was asked for.',
+          news.kind === 'error' ? t(news.message) : t('The server sent something else than was asked for.'),
         )
     }
   } finally {
@@ -126,20 +179,52 @@ export async function download(
   }
 }
 
+/** An upload may replace nothing, any file, or only the file as it was read. */
+export type Replace = boolean | { readonly size: number; readonly changed_at: number }
+
+const tries = 5
+
+/** Uploads a file. A connection that breaks beside a living terminal is made anew, and the upload goes on. */
 export async function upload(
   session: string,
   path: string,
   file: Blob,
-  replace: boolean,
+  replace: Replace,
   progress: Progress,
   signal: AbortSignal,
 ): Promise<void> {
+  const id = crypto.randomUUID()
+  for (let left = tries; ; left -= 1)
+    try {
+      return await uploadOnce(session, path, file, replace, progress, signal, id)
+    } catch (error) {
+      signal.throwIfAborted()
+      if (!(error instanceof LineLost) || left === 0) throw error
+    }
+}
+
+async function uploadOnce(
+  session: string,
+  path: string,
+  file: Blob,
+  replace: Replace,
+  progress: Progress,
+  signal: AbortSignal,
+  id: string,
+): Promise<void> {
   const connection = await openFiles(session, signal)
   try {
-    connection.wish({ kind: 'put', path, size: file.size, replace })
-    await expecting(connection, 'ready')
-    let sent = 0
-    let taken = 0
+    connection.wish({
+      kind: 'put',
+      path,
+      size: file.size,
+      replace: replace !== false,
+      ...(typeof replace === 'object' ? { expected: replace } : {}),
+      upload: id,
+    })
+    const { from } = await expecting(connection, 'ready')
+    let sent = from
+    let taken = from
     while (sent < file.size) {
       const piece = new Uint8Array(await file.slice(sent, sent + piece_bytes).arrayBuffer())
       connection.send(piece)

@@ -1,265 +1,454 @@
-// The files of the user on the device, beside the terminal: one folder at a time, downloads and uploads with
-// progress and a button to stop them.
-import { useEffect, useRef, useState } from 'react'
+// The files of the user on the device, beside the terminal: a tree, uploads by choosing or dropping,
+// downloads, new folders, renaming, deleting, and a look at small files.
+import { useEffect, useRef, useState, type DragEvent } from 'react'
 import type { FolderEntry } from '@hawser/contract/terminals'
 import { errorText } from '../error-text.ts'
 import { Button } from '../components/button.tsx'
-import { ConfirmDialog } from '../components/dialog.tsx'
-import { Empty, Loading } from '../components/query-content.tsx'
+import { ConfirmDialog, FormDialog } from '../components/dialog.tsx'
+import { Field, verbatim } from '../components/form.tsx'
+import { Loading } from '../components/query-content.tsx'
+import { saveFile } from '../components/save-file.ts'
 import { showToast } from '../components/toast.tsx'
-import { download, FileError, listFolder, upload, type Folder } from './files-connection.ts'
-
-interface Transfer {
-  readonly id: number
-  readonly name: string
-  readonly up: boolean
-  readonly bytes: number
-  readonly of: number
-  readonly state: 'going' | 'done' | 'failed'
-  /** The reason of a failed one. */
-  readonly why: string
-  stop(): void
-}
+import { readChosen, readDropped, type FolderUpload } from './dropped.ts'
+import { draggedType, FileTree, join, type TreeActs } from './file-tree.tsx'
+import { FileView } from './file-view.tsx'
+import {
+  changeFiles,
+  download,
+  FileError,
+  listFolder,
+  makeFolder,
+  upload,
+  type Folder,
+} from './files-connection.ts'
+import { TransferList, useTransfers } from './transfers.tsx'
+import { t, tn } from '../language/language.ts'
 
 /** The largest download: a browser holds all of it in memory first. */
 const largest_bytes = 2 * 1024 ** 3
-let lastId = 0
 
-export function Files({ session }: { session: string }) {
-  const [folder, setFolder] = useState<Folder>()
+type Asking =
+  | { readonly act: 'replace'; readonly folder: string; readonly file: File }
+  | { readonly act: 'replace-many'; readonly folder: string; readonly given: FolderUpload }
+  | { readonly act: 'make'; readonly folder: string }
+  | { readonly act: 'taken'; readonly path: string; readonly folder: string; readonly name: string }
+  | { readonly act: 'move'; readonly path: string; readonly entry: FolderEntry }
+  | { readonly act: 'rename' | 'remove' | 'view'; readonly path: string; readonly entry: FolderEntry }
+
+const nameOf = (path: string): string => path.slice(path.lastIndexOf('/') + 1)
+const parentOf = (path: string): string => path.slice(0, path.lastIndexOf('/')) || '/'
+
+export function Files({ session, shown }: { session: string; shown: boolean }) {
+  const [root, setRoot] = useState<string>()
+  const [known, setKnown] = useState<ReadonlyMap<string, Folder | 'loading'>>(new Map())
+  const [opened, setOpened] = useState<ReadonlySet<string>>(new Set())
   const [trouble, setTrouble] = useState('')
-  const [transfers, setTransfers] = useState<readonly Transfer[]>([])
-  const [replacing, setReplacing] = useState<File>()
+  /** One after the other: several files may be there already. */
+  const [questions, setQuestions] = useState<readonly Asking[]>([])
+  const ask = (asking: Asking) => setQuestions((all) => [...all, asking])
+  const [asking] = questions
+  const [dropping, setDropping] = useState(false)
+  const transfers = useTransfers()
   const input = useRef<HTMLInputElement>(null)
+  const folderInput = useRef<HTMLInputElement>(null)
+  /** Where chosen files go. */
+  const target = useRef('')
 
-  async function look(path: string): Promise<void> {
+  async function look(path: string): Promise<Folder | undefined> {
     try {
-      setFolder(await listFolder(session, path))
+      const folder = await listFolder(session, path)
+      setKnown((now) => new Map(now).set(folder.path, folder))
       setTrouble('')
+      return folder
     } catch (error) {
       setTrouble(errorText(error))
+      return undefined
     }
   }
-  useEffect(() => void look(''), [session])
-  // Closing the terminal stops its transfers.
-  const going = useRef(new Set<AbortController>())
-  useEffect(
-    () => () => {
-      for (const controller of going.current) controller.abort()
-    },
-    [],
-  )
+  async function show(path: string): Promise<void> {
+    const folder = await look(path)
+    if (folder) setRoot(folder.path)
+  }
+  useEffect(() => void show(''), [session])
 
-  /** Runs one transfer and shows how far it is. */
-  async function run(
-    name: string,
-    up: boolean,
-    of: number,
-    work: (progress: (bytes: number, of: number) => void, signal: AbortSignal) => Promise<void>,
-  ): Promise<void> {
-    const id = (lastId += 1)
-    const controller = new AbortController()
-    going.current.add(controller)
-    const change = (changed: Partial<Transfer>) =>
-      setTransfers((all) => all.map((one) => (one.id === id ? { ...one, ...changed } : one)))
-    const begun: Transfer = {
-      id,
-      name,
-      up,
-      bytes: 0,
-      of,
-      state: 'going',
-      why: '',
-      stop: () => controller.abort(),
-    }
-    setTransfers((all) => [begun, ...all].slice(0, 20))
+  async function put(folder: string, file: File, replace = false): Promise<void> {
+    await transfers
+      .run(file.name, true, file.size, async (progress, signal) =>
+        upload(session, join(folder, file.name), file, replace, progress, signal),
+      )
+      .catch((error: unknown) => {
+        if (error instanceof FileError && error.exists) ask({ act: 'replace', folder, file })
+      })
+    await look(folder)
+  }
+  const putAll = (folder: string, files: Iterable<File>): void => {
+    for (const file of files) void put(folder, file)
+  }
+
+  /** One transfer for all of a folder. What is there already is left, and asked for at the end. */
+  async function putFolder(folder: string, given: FolderUpload, replace = false): Promise<void> {
+    const whole = given.files.reduce((sum, { file }) => sum + file.size, 0)
+    const there: FolderUpload['files'][number][] = []
+    await transfers
+      .run(`${given.name}/`, true, whole, async (progress, signal) => {
+        for (const path of given.folders) await makeFolder(session, join(folder, path))
+        let done = 0
+        for (const one of given.files) {
+          signal.throwIfAborted()
+          await upload(
+            session,
+            join(folder, one.path),
+            one.file,
+            replace,
+            (bytes) => progress(done + bytes, whole),
+            signal,
+          ).catch((error: unknown) => {
+            if (!(error instanceof FileError && error.exists)) throw error
+            there.push(one)
+          })
+          done += one.file.size
+          progress(done, whole)
+        }
+      })
+      .catch(() => undefined)
+    if (there.length > 0) ask({ act: 'replace-many', folder, given: { ...given, folders: [], files: there } })
+    for (const path of [folder, ...given.folders.map((one) => join(folder, one))])
+      if (path === root || known.has(path)) await look(path)
+  }
+  async function putDropped(folder: string, entries: readonly FileSystemDirectoryEntry[]): Promise<void> {
     try {
-      await work((bytes, whole) => change({ bytes, of: whole }), controller.signal)
-      change({ state: 'done' })
-      showToast(up ? `${name} is uploaded.` : `${name} is downloaded.`)
+      for (const entry of entries) await putFolder(folder, await readDropped(entry))
     } catch (error) {
-      if (error instanceof FileError && error.exists)
-        setTransfers((all) => all.filter((one) => one.id !== id))
-      else change({ state: 'failed', why: controller.signal.aborted ? 'stopped' : errorText(error) })
-      throw error
-    } finally {
-      going.current.delete(controller)
+      showToast(errorText(error))
     }
   }
 
-  async function put(file: File, replace = false): Promise<void> {
-    if (!folder) return
-    const path = join(folder.path, file.name)
-    await run(file.name, true, file.size, async (progress, signal) =>
-      upload(session, path, file, replace, progress, signal),
-    ).catch((error: unknown) => {
-      if (error instanceof FileError && error.exists) setReplacing(file)
-    })
-    await look(folder.path)
+  /** Moves into another folder; a name that is taken there is asked about, nothing is overwritten. */
+  async function move(path: string, into: string, name = nameOf(path)): Promise<void> {
+    const from = parentOf(path)
+    if (into === from && name === nameOf(path)) return
+    if (into === path || into.startsWith(`${path}/`))
+      return showToast(t('A folder cannot be moved into itself.'))
+    try {
+      const { entries } = await listFolder(session, into)
+      if (entries.some((entry) => entry.name === name)) return ask({ act: 'taken', path, folder: into, name })
+      await changeFiles(session, { kind: 'move', path, to: join(into, name) })
+      showToast(t('{name} is in {folder} now.', { name, folder: into }))
+    } catch (error) {
+      showToast(errorText(error))
+    }
+    await look(from)
+    if (into === root || known.has(into)) await look(into)
   }
 
-  async function get({ name, size }: FolderEntry): Promise<void> {
-    if (!folder) return
-    if (size > largest_bytes) return showToast('This is too large for a browser: fetch it with sftp or scp.')
-    await run(name, false, size, async (progress, signal) =>
-      save(name, await download(session, join(folder.path, name), progress, signal)),
-    ).catch(() => undefined)
+  async function get(path: string, { name, size }: FolderEntry): Promise<void> {
+    if (size > largest_bytes)
+      return showToast(t('This is too large for a browser: fetch it with sftp or scp.'))
+    await transfers
+      .run(name, false, size, async (progress, signal) =>
+        saveFile(name, (await download(session, path, progress, signal)).blob),
+      )
+      .catch(() => undefined)
   }
 
+  const acts: TreeActs = {
+    toggle(path) {
+      const next = new Set(opened)
+      if (next.delete(path)) return setOpened(next)
+      setOpened(next.add(path))
+      setKnown((now) => new Map(now).set(path, now.get(path) ?? 'loading'))
+      void look(path)
+    },
+    open: (path) => void show(path),
+    view: (path, entry) => ask({ act: 'view', path, entry }),
+    get: (path, entry) => void get(path, entry),
+    rename: (path, entry) => ask({ act: 'rename', path, entry }),
+    remove: (path, entry) => ask({ act: 'remove', path, entry }),
+    move: (path, entry) => ask({ act: 'move', path, entry }),
+    make: (folder) => ask({ act: 'make', folder }),
+    upload(folder) {
+      target.current = folder
+      input.current?.click()
+    },
+  }
+
+  function drop(event: DragEvent): void {
+    event.preventDefault()
+    setDropping(false)
+    if (root === undefined) return
+    // Files that are dropped on a folder go into that folder.
+    const over = (event.target as Element).closest<HTMLElement>('[data-folder]')
+    const into = over?.dataset['folder'] ?? root
+    const moving = event.dataTransfer.getData(draggedType)
+    if (moving !== '') return void move(moving, into)
+    const items = [...event.dataTransfer.items]
+    // Entries are only there until this event is over.
+    const folders = items
+      .map((item) => item.webkitGetAsEntry())
+      .filter((entry): entry is FileSystemDirectoryEntry => entry?.isDirectory === true)
+    const files = items.filter((item) => item.webkitGetAsEntry()?.isFile !== false)
+    putAll(
+      into,
+      files.map((item) => item.getAsFile()).filter((file) => file !== null),
+    )
+    void putDropped(into, folders)
+  }
+
+  const folder = root === undefined ? undefined : known.get(root)
   return (
-    <section className="files" aria-label="Files on the device">
-      <div className="top">
-        <p className="where">
-          <span className="soft">Folder</span> <code>{folder?.path ?? '…'}</code>
-        </p>
-        <div className="acts">
-          <Button
-            kind="quiet"
-            small
-            isDisabled={!folder || folder.path === '/'}
-            onPress={() => void look(join(folder!.path, '..'))}
-          >
-            Up
-          </Button>
-          <Button kind="quiet" small isDisabled={!folder} onPress={() => void look(folder!.path)}>
-            Refresh
-          </Button>
-          <Button small isDisabled={!folder} onPress={() => input.current?.click()}>
-            Upload …
-          </Button>
-          <input
-            ref={input}
-            type="file"
-            multiple
-            hidden
-            aria-label="Files to upload"
-            onChange={(event) => {
-              const chosen = [...(event.currentTarget.files ?? [])]
-              event.currentTarget.value = ''
-              // One after the other: they would share the same connection to the device.
-              void chosen.reduce(
-                async (before, file) => before.then(async () => put(file)),
-                Promise.resolve(),
-              )
-            }}
-          />
-        </div>
+    <section
+      className={dropping ? 'files dropping' : 'files'}
+      aria-label={t('Files on the device')}
+      hidden={!shown}
+      onDragOver={(event) => {
+        event.preventDefault()
+        setDropping(true)
+      }}
+      onDragLeave={() => setDropping(false)}
+      onDrop={drop}
+    >
+      <p className="where">
+        <span className="soft">{t('Folder')}</span> <code>{root ?? '…'}</code>
+      </p>
+      <div className="acts">
+        <Button
+          kind="quiet"
+          small
+          isDisabled={root === undefined || root === '/'}
+          onPress={() => void show(parentOf(root!))}
+        >
+          {t('Up')}
+        </Button>
+        <Button
+          kind="quiet"
+          small
+          isDisabled={root === undefined}
+          onPress={() => {
+            for (const path of [root!, ...opened]) void look(path)
+          }}
+        >
+          {t('Refresh')}
+        </Button>
+        <Button kind="quiet" small isDisabled={root === undefined} onPress={() => acts.make(root!)}>
+          {t('New folder …')}
+        </Button>
+        <Button small isDisabled={root === undefined} onPress={() => acts.upload(root!)}>
+          {t('Upload …')}
+        </Button>
+        <Button
+          kind="quiet"
+          small
+          isDisabled={root === undefined}
+          onPress={() => folderInput.current?.click()}
+        >
+          {t('Upload a folder …')}
+        </Button>
+        <input
+          ref={folderInput}
+          type="file"
+          // React's types do not know it; every browser does.
+          {...{ webkitdirectory: '' }}
+          hidden
+          aria-label={t('Folder to upload')}
+          onChange={(event) => {
+            try {
+              const given = readChosen([...(event.currentTarget.files ?? [])])
+              if (given) void putFolder(root!, given)
+            } catch (error) {
+              showToast(errorText(error))
+            }
+            event.currentTarget.value = ''
+          }}
+        />
+        <input
+          ref={input}
+          type="file"
+          multiple
+          hidden
+          aria-label={t('Files to upload')}
+          onChange={(event) => {
+            putAll(target.current || root!, [...(event.currentTarget.files ?? [])])
+            event.currentTarget.value = ''
+            target.current = ''
+          }}
+        />
       </div>
+      <p className="soft hint">{t('Files can be dropped here, or on a folder.')}</p>
       {trouble && (
         <p className="says" role="alert">
           {trouble}
         </p>
       )}
-      {transfers.length > 0 && (
-        <ul className="transfers" aria-label="Transfers">
-          {transfers.map((one) => (
-            <li key={one.id}>
-              <span>
-                {one.up ? 'Up' : 'Down'}: {one.name}
-              </span>
-              {one.state === 'going' ? (
-                <>
-                  <progress
-                    aria-label={`${one.name}, transferred`}
-                    max={Math.max(1, one.of)}
-                    value={one.bytes}
-                  />
-                  <Button kind="quiet" small aria-label={`Stop ${one.name}`} onPress={one.stop}>
-                    Stop
-                  </Button>
-                </>
-              ) : (
-                <span className={one.state === 'done' ? 'soft' : 'wrong'}>
-                  {one.state === 'done' ? inBytes(one.of) : one.why}
-                </span>
-              )}
-            </li>
-          ))}
-        </ul>
+      <TransferList transfers={transfers} />
+      {folder === undefined || folder === 'loading' ? (
+        !trouble && <Loading />
+      ) : (
+        <FileTree
+          folder={folder}
+          known={known}
+          opened={opened}
+          acts={acts}
+          label={t('What is in the folder')}
+        />
       )}
-      {!folder ? !trouble && <Loading /> : <Entries folder={folder} look={look} get={get} />}
-      {replacing && (
-        <ConfirmDialog
-          close={() => setReplacing(undefined)}
-          question={{
-            title: `Replace ${replacing.name}?`,
-            says: 'There is a file of this name in the folder. What it holds now is lost.',
-            yes: 'Replace it',
-            no: 'Keep it',
-            act: async () => void put(replacing, true),
-          }}
+      {asking && (
+        <FileDialog
+          key={asking.act === 'replace' ? asking.file.name : asking.act}
+          root={root ?? '/'}
+          move={(path, into, name) => void move(path, into, name)}
+          replaceMany={(into, given) => void putFolder(into, given, true)}
+          session={session}
+          asking={asking}
+          close={() => setQuestions((all) => all.slice(1))}
+          changed={(path) => void look(path)}
+          replace={(into, file) => void put(into, file, true)}
+          get={(path, entry) => void get(path, entry)}
         />
       )}
     </section>
   )
 }
 
-function Entries({
-  folder,
-  look,
-  get,
-}: {
-  folder: Folder
-  look: (path: string) => Promise<void>
-  get: (entry: FolderEntry) => Promise<void>
-}) {
-  if (folder.entries.length === 0) return <Empty title="The folder is empty." />
-  const entries = folder.entries.toSorted(
-    (a, b) => Number(b.is === 'folder') - Number(a.is === 'folder') || a.name.localeCompare(b.name),
-  )
+interface FileDialogProps {
+  session: string
+  asking: Asking
+  close: () => void
+  changed: (folder: string) => void
+  replace: (folder: string, file: File) => void
+  replaceMany: (folder: string, given: FolderUpload) => void
+  /** The folder that is shown. */
+  root: string
+  move: (path: string, into: string, name: string) => void
+  get: (path: string, entry: FolderEntry) => void
+}
+
+function FileDialog(props: FileDialogProps) {
+  const { session, asking, close, changed, replace, replaceMany, root, move, get } = props
+  if (asking.act === 'view')
+    return (
+      <FileView
+        session={session}
+        path={asking.path}
+        name={asking.entry.name}
+        get={() => get(asking.path, asking.entry)}
+        close={() => {
+          close()
+          changed(parentOf(asking.path))
+        }}
+      />
+    )
+  if (asking.act === 'replace')
+    return (
+      <ConfirmDialog
+        close={close}
+        question={{
+          title: t('Replace {name}?', { name: asking.file.name }),
+          says: t(
+            'There is a file of this name in the folder. When the new one has arrived, the former is lost.',
+          ),
+          yes: t('Replace it'),
+          no: t('Keep it'),
+          act: async () => replace(asking.folder, asking.file),
+        }}
+      />
+    )
+  if (asking.act === 'replace-many')
+    return (
+      <ConfirmDialog
+        close={close}
+        question={{
+          title: tn(asking.given.files.length, 'Replace {count} file?', 'Replace {count} files?'),
+          says: t('They are in the folder already: {names}', {
+            names: asking.given.files
+              .slice(0, 10)
+              .map(({ path }) => path)
+              .join(', '),
+          }),
+          yes: t('Replace them'),
+          no: t('Keep them'),
+          act: async () => replaceMany(asking.folder, asking.given),
+        }}
+      />
+    )
+  if (asking.act === 'taken' || asking.act === 'move') {
+    const isTaken = asking.act === 'taken'
+    return (
+      <FormDialog
+        title={t('Move {name}', { name: nameOf(asking.path) })}
+        submit={t('Move it')}
+        close={close}
+        send={async ({ folder = '', name = '' }) => move(asking.path, folder, name)}
+      >
+        {isTaken && (
+          <p className="soft">
+            {t('{folder} has something called {name} already. Give it another name there.', asking)}
+          </p>
+        )}
+        <Field
+          label={t('Into this folder')}
+          name="folder"
+          required
+          pattern="/.*"
+          defaultValue={isTaken ? asking.folder : root}
+          {...verbatim}
+          wrong={t('A path that begins with a slash is needed.')}
+        />
+        <Field
+          label={t('Name')}
+          name="name"
+          required
+          maxLength={255}
+          pattern="[^\/]+"
+          defaultValue={isTaken ? `${asking.name}-2` : asking.entry.name}
+          {...verbatim}
+          wrong={t('A name without a slash is needed.')}
+        />
+      </FormDialog>
+    )
+  }
+  if (asking.act === 'remove')
+    return (
+      <ConfirmDialog
+        close={close}
+        question={{
+          title: t('Delete {name}?', { name: asking.entry.name }),
+          says:
+            asking.entry.is === 'folder'
+              ? t('The folder and all that is in it are deleted on the device. This cannot be undone.')
+              : t('It is deleted on the device. This cannot be undone.'),
+          yes: t('Delete it'),
+          no: t('Keep it'),
+          act: async () => {
+            await changeFiles(session, { kind: 'remove', path: asking.path })
+            changed(parentOf(asking.path))
+          },
+        }}
+      />
+    )
+  const isNew = asking.act === 'make'
+  const folder = isNew ? asking.folder : parentOf(asking.path)
   return (
-    <>
-      <ul className="entries" aria-label="What is in the folder">
-        {entries.map((entry) => (
-          <li key={entry.name}>
-            <span className="entry">
-              {entry.is === 'folder' || entry.is === 'link' ? (
-                <Button
-                  kind="bare"
-                  small
-                  aria-label={`Open ${entry.name}`}
-                  onPress={() => void look(join(folder.path, entry.name))}
-                >
-                  {entry.name}
-                  {entry.is === 'folder' && '/'}
-                </Button>
-              ) : (
-                <span>{entry.name}</span>
-              )}
-            </span>
-            <span className="soft">{entry.is === 'file' ? inBytes(entry.size) : ''}</span>
-            {(entry.is === 'file' || entry.is === 'link') && (
-              <Button
-                kind="quiet"
-                small
-                aria-label={`Download ${entry.name}`}
-                onPress={() => void get(entry)}
-              >
-                Download
-              </Button>
-            )}
-          </li>
-        ))}
-      </ul>
-      {folder.more && <p className="soft">There is more in this folder than can be shown here.</p>}
-    </>
+    <FormDialog
+      title={isNew ? t('New folder') : t('Rename {name}', { name: asking.entry.name })}
+      submit={isNew ? t('Make the folder') : t('Rename it')}
+      close={close}
+      send={async ({ name = '' }) => {
+        const path = join(folder, name)
+        if (isNew) await changeFiles(session, { kind: 'make', path })
+        else await changeFiles(session, { kind: 'move', path: asking.path, to: path })
+        changed(folder)
+      }}
+    >
+      <Field
+        label={t('Name')}
+        name="name"
+        required
+        maxLength={255}
+        pattern="[^\/]+"
+        defaultValue={isNew ? '' : asking.entry.name}
+        {...verbatim}
+        wrong={t('A name without a slash is needed.')}
+      />
+    </FormDialog>
   )
-}
-
-const join = (folder: string, name: string): string => `${folder.replace(/\/$/, '')}/${name}`
-
-function inBytes(bytes: number): string {
-  if (bytes < 1024) return `${bytes} B`
-  const power = Math.min(4, Math.floor(Math.log2(bytes) / 10))
-  return `${(bytes / 1024 ** power).toFixed(1)} ${['', 'KiB', 'MiB', 'GiB', 'TiB'][power]}`
-}
-
-function save(name: string, blob: Blob): void {
-  const address = URL.createObjectURL(blob)
-  const link = document.createElement('a')
-  link.href = address
-  link.download = name
-  link.click()
-  // The browser has read it by then.
-  setTimeout(() => URL.revokeObjectURL(address), 60_000)
 }

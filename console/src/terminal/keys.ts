@@ -16,6 +16,7 @@ import {
   toBase64Url,
   withoutZeros,
 } from './bytes.ts'
+import { msg, t } from '../language/language.ts'
 
 export interface PrivateKey {
   /** The public key as it is registered with the namespace: type and base64. */
@@ -29,10 +30,12 @@ export class KeyError extends UserError {
   override readonly name = 'KeyTrouble'
 }
 
-const locked =
-  'This key is protected by a passphrase, which the browser cannot open. Use your SSH client, or a key without one.'
-const unreadable =
-  'This is not a private key that the browser can read: give the whole file, from -----BEGIN to END-----.'
+const locked = msg(
+  'This key is protected by a passphrase, which the browser cannot open. Use your SSH client, or a key without one.',
+)
+const unreadable = msg(
+  'This is not a private key that the browser can read: give the whole file, from -----BEGIN to END-----.',
+)
 
 const oid = {
   rsa: Uint8Array.of(0x06, 0x09, 0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x01, 0x01),
@@ -86,9 +89,9 @@ const rsaAlgorithm = { name: 'RSASSA-PKCS1-v1_5', hash: 'SHA-512' } as const
 export async function readPrivateKey(text: string): Promise<PrivateKey> {
   // Browsers offer WebCrypto only to pages that came over HTTPS.
   if (!globalThis.crypto?.subtle)
-    throw new KeyError('The browser signs with keys only on pages that came over HTTPS. Use a password.')
+    throw new KeyError(t('The browser signs with keys only on pages that came over HTTPS. Use a password.'))
   const jwk = await jwkOf(text).catch((error: unknown) => {
-    throw error instanceof KeyError ? error : new KeyError(unreadable, { cause: error })
+    throw error instanceof KeyError ? error : new KeyError(t(unreadable), { cause: error })
   })
   return keyFrom(jwk)
 }
@@ -96,7 +99,8 @@ export async function readPrivateKey(text: string): Promise<PrivateKey> {
 async function jwkOf(text: string): Promise<Jwk> {
   const [, label = '', , body = ''] =
     /-----BEGIN ([A-Z ]+)-----\r?\n((?:[\w-]+:[^\n]*\n)*)([^-]+)-----END/.exec(text) ?? []
-  if (label === 'ENCRYPTED PRIVATE KEY' || text.includes('Proc-Type: 4,ENCRYPTED')) throw new KeyError(locked)
+  if (label === 'ENCRYPTED PRIVATE KEY' || text.includes('Proc-Type: 4,ENCRYPTED'))
+    throw new KeyError(t(locked))
   if (label === 'OPENSSH PRIVATE KEY') return readOpenSsh(fromBase64(body))
   if (label === 'PRIVATE KEY') return readPkcs8(fromBase64(body))
   if (label === 'RSA PRIVATE KEY') return readPkcs8(wrapped(joined(oid.rsa, der(0x05)), fromBase64(body)))
@@ -106,8 +110,8 @@ async function jwkOf(text: string): Promise<Jwk> {
     if (curve) return readPkcs8(wrapped(joined(oid.ec, curve.oid), bytes))
   }
   if (/^(ssh-|ecdsa-)\S+ /.test(text.trim()))
-    throw new KeyError('This is the public half of a key. The private half is in the file without .pub.')
-  throw new KeyError(unreadable)
+    throw new KeyError(t('This is the public half of a key. The private half is in the file without .pub.'))
+  throw new KeyError(t(unreadable))
 }
 
 /** Wraps a key of an older format in PKCS#8. */
@@ -125,7 +129,7 @@ async function readPkcs8(bytes: Uint8Array<ArrayBuffer>): Promise<Jwk> {
         : indexOf(head, oid.ed25519) !== -1
           ? { name: 'Ed25519' }
           : undefined
-  if (!algorithm) throw new KeyError('Keys of this kind cannot be used: take RSA, ECDSA or Ed25519.')
+  if (!algorithm) throw new KeyError(t('Keys of this kind cannot be used: take RSA, ECDSA or Ed25519.'))
   const key = await crypto.subtle.importKey('pkcs8', bytes, algorithm, true, ['sign'])
   const jwk: Jwk = await crypto.subtle.exportKey('jwk', key)
   // Drop `key_ops` and the like, which would restrict the key made from it.
@@ -135,12 +139,12 @@ async function readPkcs8(bytes: Uint8Array<ArrayBuffer>): Promise<Jwk> {
 /** Reads OpenSSH's own format, which its file PROTOCOL.key describes. */
 function readOpenSsh(bytes: Uint8Array): Jwk {
   const reader = new Reader(bytes)
-  if (!same(reader.take(15), new TextEncoder().encode('openssh-key-v1\0'))) throw new KeyError(unreadable)
+  if (!same(reader.take(15), new TextEncoder().encode('openssh-key-v1\0'))) throw new KeyError(t(unreadable))
   const cipher = reader.text()
   reader.string()
   reader.string()
-  if (cipher !== 'none') throw new KeyError(locked)
-  if (reader.uint32() !== 1) throw new KeyError('The file holds several keys; give one with one.')
+  if (cipher !== 'none') throw new KeyError(t(locked))
+  if (reader.uint32() !== 1) throw new KeyError(t('The file holds several keys; give one with one.'))
   reader.string()
   const secret = new Reader(reader.string())
   secret.take(8)
@@ -173,7 +177,8 @@ function readOpenSsh(bytes: Uint8Array): Jwk {
     }
   }
   const curve = curves.find(({ ssh }) => type === `ecdsa-sha2-${ssh}`)
-  if (!curve) throw new KeyError('Keys of this kind cannot be used in a browser: take RSA, ECDSA or Ed25519.')
+  if (!curve)
+    throw new KeyError(t('Keys of this kind cannot be used in a browser: take RSA, ECDSA or Ed25519.'))
   secret.string()
   const point = secret.string()
   const [x, y] = [point.subarray(1, 1 + curve.bytes), point.subarray(1 + curve.bytes)]
@@ -197,7 +202,8 @@ async function keyFrom(jwk: Jwk): Promise<PrivateKey> {
   const key = await crypto.subtle
     .importKey('jwk', jwk, algorithm, false, ['sign'])
     .catch((cause: unknown) => {
-      const sentence = jwk.crv === 'Ed25519' ? 'This browser cannot sign with Ed25519 keys yet.' : unreadable
+      const sentence =
+        jwk.crv === 'Ed25519' ? t('This browser cannot sign with Ed25519 keys yet.') : t(unreadable)
       throw new KeyError(sentence, { cause })
     })
   const part = (name: 'n' | 'e' | 'x' | 'y'): Uint8Array => fromBase64(jwk[name] ?? '')
@@ -215,7 +221,7 @@ async function keyFrom(jwk: Jwk): Promise<PrivateKey> {
     async sign(challenge, user) {
       const expected = type === 'ssh-ed25519' || curve ? type : 'rsa-sha2-512'
       if (!isLogin(challenge, user, expected, blob))
-        throw new KeyError('The server asked for a signature that is not for this login.')
+        throw new KeyError(t('The server asked for a signature that is not for this login.'))
       const bytes = new Uint8Array(challenge)
       const made = new Uint8Array(
         await crypto.subtle.sign(curve ? { name: 'ECDSA', hash: curve.hash } : algorithm.name, key, bytes),

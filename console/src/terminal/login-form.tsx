@@ -6,6 +6,7 @@ import { Area, Choice, Field, Form } from '../components/form.tsx'
 import { showToast } from '../components/toast.tsx'
 import { readPrivateKey } from './keys.ts'
 import type { TerminalLogin } from './connection.ts'
+import { t } from '../language/language.ts'
 
 /** Larger files are no private keys. */
 const longest_bytes = 64 * 1024
@@ -23,14 +24,14 @@ export function LoginForm({
   return (
     <Form
       compact
-      label="Log in on the device"
-      submit="Open the terminal"
+      label={t('Log in on the device')}
+      submit={t('Open the terminal')}
       send={async ({ username = '', password = '', key: text = '' }) =>
         open({ device, username, proof: way === 'password' ? { password } : await readPrivateKey(text) })
       }
     >
       <Field
-        label="User on the device"
+        label={t('User on the device')}
         name="username"
         defaultValue="root"
         required
@@ -38,35 +39,35 @@ export function LoginForm({
         autoCapitalize="none"
         autoComplete="off"
         spellCheck={false}
-        wrong="Which user should it be?"
+        wrong={t('Which user should it be?')}
       />
       <Choice
-        label="Log in with"
+        label={t('Log in with')}
         name="way"
         value={way}
         onChange={(event) => setWay(event.currentTarget.value)}
         options={[
-          ['password', 'A password'],
-          ['key', 'A private key'],
+          ['password', t('A password')],
+          ['key', t('A private key')],
         ]}
       />
       {way === 'password' ? (
         // The device's password, not this server's: the browser must not fill in a saved one.
         <Field
           key="password"
-          label="Password"
+          label={t('Password')}
           name="password"
           type="password"
           required
           maxLength={1024}
           autoComplete="new-password"
-          wrong="The password of the user on the device is needed."
+          wrong={t('The password of the user on the device is needed.')}
         />
       ) : (
         <>
           <Area
             key="key"
-            label="Private key"
+            label={t('Private key')}
             name="key"
             rows={6}
             required
@@ -74,24 +75,26 @@ export function LoginForm({
             onChange={(event) => setKey(event.currentTarget.value)}
             spellCheck={false}
             autoComplete="off"
-            hint="It signs in this browser and is not sent. Its public half must be among the public keys of the namespace."
-            wrong="Paste the key, or choose its file."
+            hint={t(
+              'It signs in this browser and is not sent. Its public half must be among the public keys of the namespace.',
+            )}
+            wrong={t('Paste the key, or choose its file.')}
           />
           <input
             ref={file}
             type="file"
             hidden
-            aria-label="File of the private key"
+            aria-label={t('File of the private key')}
             onChange={(event) => {
               const [chosen] = event.currentTarget.files ?? []
               event.currentTarget.value = ''
               if (chosen && chosen.size <= longest_bytes) void chosen.text().then(setKey)
-              else if (chosen) showToast('This file is too large for a private key.')
+              else if (chosen) showToast(t('This file is too large for a private key.'))
             }}
           />
           <div className="choices">
             <Button kind="quiet" small onPress={() => file.current?.click()}>
-              Choose a file …
+              {t('Choose a file …')}
             </Button>
           </div>
         </>

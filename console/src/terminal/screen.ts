@@ -1,138 +1,203 @@
-// The screen of a terminal: xterm in an element, in the page's colours, as large as its container. Output of
-// a device is untrusted: its links do nothing, and it can neither set the title nor reach the clipboard.
+// The screen of a terminal: xterm in an element, as large as its container. Output of a device is untrusted:
+// its links do nothing, and it can neither set the title nor reach the clipboard.
 import { FitAddon } from '@xterm/addon-fit'
 import { SearchAddon } from '@xterm/addon-search'
-import { Terminal, type ITheme } from '@xterm/xterm'
+import { Terminal } from '@xterm/xterm'
 import type { Size } from './connection.ts'
 import { adoptStyles } from './adopted-styles.ts'
+import { echoes } from './echoes.ts'
+import type { Preferences } from './preferences.ts'
+import { themeOf } from './themes.ts'
+import { t } from '../language/language.ts'
+
+/** Keys that phones do not have. */
+export type ExtraKey =
+  | 'escape'
+  | 'tab'
+  | 'up'
+  | 'down'
+  | 'right'
+  | 'left'
+  | 'home'
+  | 'end'
+  | 'pageUp'
+  | 'pageDown'
+
+/** Keys that change the next one. */
+export type Modifier = 'ctrl' | 'alt'
 
 export interface Screen extends Disposable {
   write(bytes: Uint8Array | string, done?: () => void): void
+  /** Forgets what it showed, before a session that goes on is drawn anew. */
+  clear(): void
   focus(): void
-  /** Resizes to the container. */
-  fit(): void
   readonly size: Size
-  fontSize(pixels: number): void
+  prefer(preferences: Preferences): void
   find(text: string, back: boolean): boolean
   selection(): string
   paste(text: string): void
+  press(key: ExtraKey): void
+  /** Types what is on no keyboard of a phone. */
+  type(text: string): void
+  /** Changes the next typed letter; undefined: none. */
+  hold(modifier: Modifier | undefined): void
 }
+
+export type Shortcut = 'copy' | 'find' | 'leave'
 
 export interface ScreenEvents {
   typed(text: string): void
   resized(size: Size): void
-  /** Ctrl+Shift+C and Ctrl+Shift+F: in a terminal the keys without Shift belong to the program. */
-  shortcut(name: 'copy' | 'find'): void
+  /**
+   * Ctrl+Shift+C, F and X: in a terminal the keys without Shift belong to the program, and Tab too, so that X
+   * is the way out for the keyboard.
+   */
+  shortcut(name: Shortcut): void
+  /** The held key was used. */
+  released(): void
+  /** The selected text is to be copied. */
+  selected(text: string): void
+  /** How long an echo takes. */
+  latency(ms: number): void
 }
 
-export const fontSizes = { least: 9, usual: 14, most: 28 } as const
+const shortcuts: Readonly<Record<string, Shortcut>> = { KeyC: 'copy', KeyF: 'find', KeyX: 'leave' }
+const scrollback = 10_000
 
-export function openScreen(place: HTMLElement, events: ScreenEvents, pixels: number): Screen {
+export function openScreen(place: HTMLElement, events: ScreenEvents, first: Preferences): Screen {
   adoptStyles()
+  let preferences = first
   const terminal = new Terminal({
     fontFamily: "ui-monospace, SFMono-Regular, Menlo, Consolas, 'Liberation Mono', monospace",
-    fontSize: pixels,
-    theme: theme(),
+    fontSize: preferences.pixels,
+    theme: themeOf(preferences.theme),
     minimumContrastRatio: 4.5,
     cursorBlink: false,
-    scrollback: 10_000,
+    scrollback,
     linkHandler: { activate: () => undefined },
   })
+  ignoreLongRepeats(terminal)
   const fitting = new FitAddon()
   const search = new SearchAddon()
   terminal.loadAddon(fitting)
   terminal.loadAddon(search)
   terminal.open(place)
+  terminal.textarea?.setAttribute('aria-description', t('Ctrl+Shift+X leaves the terminal.'))
+  terminal.textarea?.setAttribute('aria-keyshortcuts', 'Control+Shift+X')
   terminal.attachCustomKeyEventHandler((event) => {
-    const name =
-      event.ctrlKey && event.shiftKey ? ({ KeyC: 'copy', KeyF: 'find' } as const)[event.code] : undefined
+    const name = event.ctrlKey && event.shiftKey ? shortcuts[event.code] : undefined
     if (!name) return true
     event.preventDefault()
     if (event.type === 'keydown') events.shortcut(name)
     return false
   })
-  terminal.onData(events.typed)
+  const predicted = echoes(terminal, events.latency)
+  predicted.enable(preferences.predict)
+  let held: Modifier | undefined
+  terminal.onData((text) => {
+    const changed = held === undefined ? text : modified(text, held)
+    if (held !== undefined) {
+      held = undefined
+      events.released()
+    }
+    predicted.typed(changed)
+    events.typed(changed)
+  })
   terminal.onResize(events.resized)
+  const onSelected = (): void => {
+    const text = terminal.getSelection()
+    if (preferences.copyOnSelect && text !== '') events.selected(text)
+  }
+  place.addEventListener('mouseup', onSelected)
   const fit = (): void => {
     // A hidden element has no size; keep the last one.
     if (place.clientWidth > 0 && place.clientHeight > 0) fitting.fit()
+    predicted.draw()
   }
+  const colour = (): void => {
+    const theme = themeOf(preferences.theme)
+    terminal.options.theme = theme
+    place.style.setProperty('--terminal-ground', theme.background!)
+    place.style.setProperty('--terminal-ink', theme.foreground!)
+    place.parentElement?.style.setProperty('background', theme.background!)
+  }
+  colour()
   fit()
   const watching = new ResizeObserver(fit)
   watching.observe(place)
-  const colours = new MutationObserver(() => (terminal.options.theme = theme()))
+  const colours = new MutationObserver(colour)
   colours.observe(document.documentElement, { attributeFilter: ['data-theme'] })
   return {
-    write: (bytes, done) => terminal.write(bytes, done),
+    write: (bytes, done) =>
+      terminal.write(bytes, () => {
+        predicted.drawn()
+        done?.()
+      }),
+    clear: () => terminal.reset(),
     focus: () => terminal.focus(),
-    fit,
     get size() {
       return { cols: terminal.cols, rows: terminal.rows }
     },
-    fontSize(next) {
-      terminal.options.fontSize = next
+    prefer(next) {
+      preferences = next
+      if (terminal.options.fontSize !== next.pixels) terminal.options.fontSize = next.pixels
+      predicted.enable(next.predict)
+      colour()
       fit()
     },
     find: (text, back) => (back ? search.findPrevious(text) : search.findNext(text)),
     selection: () => terminal.getSelection(),
     paste: (text) => terminal.paste(text),
+    press: (key) => terminal.input(sequenceOf(key, terminal.modes.applicationCursorKeysMode)),
+    type: (text) => terminal.input(text),
+    hold: (modifier) => void (held = modifier),
     [Symbol.dispose]() {
       watching.disconnect()
       colours.disconnect()
+      place.removeEventListener('mouseup', onSelected)
+      predicted[Symbol.dispose]()
       terminal.dispose()
     },
   }
 }
 
-const dark: ITheme = {
-  background: '#0a151a',
-  foreground: '#e2ebef',
-  cursor: '#f0d6a6',
-  cursorAccent: '#0a151a',
-  selectionBackground: '#2c5566',
-  black: '#1c2d35',
-  red: '#f29a90',
-  green: '#62c598',
-  yellow: '#e3b869',
-  blue: '#7fb4e8',
-  magenta: '#d0a2e0',
-  cyan: '#7cc7dc',
-  white: '#c9d6db',
-  brightBlack: '#7f949e',
-  brightRed: '#ffb8af',
-  brightGreen: '#8fdcb6',
-  brightYellow: '#f3d294',
-  brightBlue: '#a9cff5',
-  brightMagenta: '#e4c3ef',
-  brightCyan: '#a5dbea',
-  brightWhite: '#ffffff',
+/**
+ * xterm would repeat these as often as a device says, one by one, and the page would stand still for hours.
+ */
+function ignoreLongRepeats(terminal: Terminal): void {
+  const ignoreAbove = (finals: string, most: () => number): void => {
+    for (const final of finals)
+      terminal.parser.registerCsiHandler({ final }, ([count]) => typeof count === 'number' && count > most())
+  }
+  ignoreAbove('STLM', () => terminal.rows)
+  ignoreAbove('bIZ', () => terminal.cols)
 }
 
-const light: ITheme = {
-  background: '#fbfdfd',
-  foreground: '#14262f',
-  cursor: '#0b5c7a',
-  cursorAccent: '#fbfdfd',
-  selectionBackground: '#b9dbe6',
-  black: '#14262f',
-  red: '#a62b20',
-  green: '#1a7049',
-  yellow: '#7a5109',
-  blue: '#1c5aa0',
-  magenta: '#7b3a94',
-  cyan: '#0b5c7a',
-  white: '#5c6f79',
-  brightBlack: '#4d606a',
-  brightRed: '#c0392b',
-  brightGreen: '#23865a',
-  brightYellow: '#8f6210',
-  brightBlue: '#2a6fbf',
-  brightMagenta: '#9148ad',
-  brightCyan: '#107596',
-  brightWhite: '#14262f',
+/** The text that a letter becomes with Ctrl or Alt. */
+function modified(text: string, modifier: Modifier): string {
+  if (modifier === 'alt') return `\u001b${text}`
+  if (text === ' ') return '\0'
+  if (text === '?') return '\u007f'
+  return /^[@-_a-z]$/.test(text) ? String.fromCharCode(text.toUpperCase().charCodeAt(0) & 31) : text
 }
 
-const theme = (): ITheme => (document.documentElement.dataset['theme'] === 'dark' ? dark : light)
+const cursorKeys: Partial<Record<ExtraKey, string>> = {
+  up: 'A',
+  down: 'B',
+  right: 'C',
+  left: 'D',
+  home: 'H',
+  end: 'F',
+}
+
+/** The sequence that a key sends; programs may ask for another form of the arrows. */
+function sequenceOf(key: ExtraKey, isApplication: boolean): string {
+  const letter = cursorKeys[key]
+  if (letter !== undefined) return `\u001b${isApplication ? 'O' : '['}${letter}`
+  if (key === 'pageUp') return '\u001b[5~'
+  if (key === 'pageDown') return '\u001b[6~'
+  return key === 'tab' ? '\t' : '\u001b'
+}
 
 /** An estimate of the size, before there is a screen to measure. */
 export function likelySize(place: HTMLElement | null, pixels: number): Size {

@@ -1,0 +1,111 @@
+// Which public keys and firewall rules are about a device. The names and tags of the device decide, by the
+// same filters that the server reads; "Why?" explains one login step by step.
+import { Link } from '@tanstack/react-router'
+import type { Device } from '@hawser/contract/devices'
+import { api } from '../api.ts'
+import { useNamespaceQuery } from '../namespace-query.ts'
+import { patternWords } from './filter-fields.tsx'
+import { Panel } from './page.tsx'
+import { testOf } from './rule-preview.tsx'
+import { Pill } from './status.tsx'
+import { t } from '../language/language.ts'
+
+interface Filter {
+  hostname?: string
+  tags?: string[]
+}
+
+/** Undefined: the browser cannot try the pattern. */
+function fits({ hostname, tags }: Filter, device: Device): boolean | undefined {
+  if (tags) return tags.some((tag) => device.tags.includes(tag))
+  return testOf(hostname ?? '.*')?.(device.name)
+}
+
+/** Why a filter is about the device. */
+function whyIt({ hostname, tags }: Filter, device: Device): string {
+  const shared = tags?.filter((tag) => device.tags.includes(tag)) ?? []
+  if (tags) return t('because it has the tag {tags}', { tags: shared.join(t(' and ')) })
+  if (hostname === undefined || hostname === '' || hostname === '.*') return t('on every device')
+  return fits({ hostname }, device) === undefined
+    ? t('if its name matches {hostname}, which only the server can tell', { hostname })
+    : t('because its name matches {hostname}', { hostname })
+}
+
+const isAll = (pattern: string): boolean => pattern === '' || pattern === '.*'
+
+export function DeviceAccess({ device }: { device: Device }) {
+  const keys = useNamespaceQuery(
+    ['access', 'keys'],
+    () => api.publicKeys.list({ query: { per_page: 100 } }),
+    false,
+  ).data
+  const rules = useNamespaceQuery(
+    ['access', 'rules'],
+    () => api.firewall.list({ query: { per_page: 100 } }),
+    false,
+  ).data
+  if (!keys || !rules) return null
+  const reaching = keys.body.filter(({ filter }) => fits(filter, device) !== false)
+  const about = rules.body.filter(({ filter, active }) => active && fits(filter, device) !== false)
+  // The first rule that fits a login decides, so nothing gets past one that fits every login.
+  const last = about.findIndex(
+    ({ username, source_ip, filter }) => isAll(username) && isAll(source_ip) && fits(filter, device) === true,
+  )
+  const shut = about[0]?.action === 'deny' && last === 0
+  return (
+    <Panel title={t('Access')}>
+      <p className="soft">
+        {about.length === 0
+          ? t('No firewall rule is about it, so every login is tried.')
+          : t(
+              'Firewall rules, in the order in which they are asked; the first that fits a login decides:',
+            )}{' '}
+        {rules.total > rules.body.length && <Link to="/firewall">{t('There are more rules.')}</Link>}
+      </p>
+      {about.length > 0 && (
+        <ol className="rows" aria-label={t('Firewall rules about this device')}>
+          {about.map((rule, index) => (
+            <li className="row" key={rule.id}>
+              <Pill tone={rule.action === 'deny' ? 'bad' : 'good'}>{t(rule.action)}</Pill>
+              <span className="about">
+                {t('{user} from {address}', {
+                  user: patternWords(rule.username, t('every user')),
+                  address: patternWords(rule.source_ip, t('every address')),
+                })}{' '}
+                <span className="facts">{whyIt(rule.filter, device)}</span>
+              </span>
+              {last >= 0 && index > last && (
+                <span className="soft">{t('never asked: a rule above decides')}</span>
+              )}
+            </li>
+          ))}
+        </ol>
+      )}
+      <p className="soft">
+        {shut
+          ? t('The firewall refuses everybody, whatever their key.')
+          : reaching.length === 0
+            ? t('No public key opens it; passwords of its users do.')
+            : t('Public keys that open it, beside the passwords of its users:')}{' '}
+        {keys.total > keys.body.length && <Link to="/public-keys">{t('There are more keys.')}</Link>}
+      </p>
+      {reaching.length > 0 && (
+        <ul className="rows" aria-label={t('Public keys for this device')}>
+          {reaching.map((key) => (
+            <li className="row" key={key.fingerprint}>
+              <span className="about">
+                {key.name}{' '}
+                <span className="facts">
+                  {t('as {user}, {why}', {
+                    user: patternWords(key.username, t('every user')),
+                    why: whyIt(key.filter, device),
+                  })}
+                </span>
+              </span>
+            </li>
+          ))}
+        </ul>
+      )}
+    </Panel>
+  )
+}

@@ -1,0 +1,38 @@
+// A form whose changes are not lost without a question: neither by a link of the console, nor by closing the
+// tab.
+import { useBlocker } from '@tanstack/react-router'
+import { useState } from 'react'
+import { auth } from '../auth.ts'
+import { ConfirmDialog } from './dialog.tsx'
+import { Form, type FormProps } from './form.tsx'
+import { t } from '../language/language.ts'
+
+export function GuardedForm({ send, ...form }: FormProps) {
+  const [changed, setChanged] = useState(false)
+  // Whoever is signed out cannot save any more.
+  const guards = () => changed && auth.token() !== ''
+  const leaving = useBlocker({ shouldBlockFn: guards, enableBeforeUnload: guards, withResolver: true })
+  return (
+    <div onChange={() => setChanged(true)}>
+      <Form
+        {...form}
+        send={async (values) => {
+          await send(values)
+          setChanged(false)
+        }}
+      />
+      {leaving.status === 'blocked' && (
+        <ConfirmDialog
+          close={leaving.reset}
+          question={{
+            title: t('Leave without saving?'),
+            says: t('What you have changed on this page is not saved.'),
+            yes: t('Leave without saving'),
+            no: t('Stay here'),
+            act: async () => leaving.proceed(),
+          }}
+        />
+      )}
+    </div>
+  )
+}

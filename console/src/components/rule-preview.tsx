@@ -1,0 +1,144 @@
+// What a firewall rule would do, said while it is written: how many devices it is about, which recent
+// sessions it would have refused, and whose they were. The server has the last word: it orders rules by their
+// priority, and another rule may decide before this one.
+import type { Device } from '@hawser/contract/devices'
+import { encodeFilter } from '@hawser/contract/filters'
+import type { Session } from '@hawser/contract/sessions'
+import { api } from '../api.ts'
+import { useNamespaceQuery } from '../namespace-query.ts'
+import { filterFrom } from './filter-fields.tsx'
+import type { Values } from './form.tsx'
+import { t, tn } from '../language/language.ts'
+
+const page_size = 100
+const mostPages = 10
+/**
+ * The longest pattern that the browser tries; longer ones, and those it cannot read, are left to the server.
+ */
+const longestPattern = 256
+
+type Test = (text: string) => boolean
+
+/**
+ * The server's patterns are RE2's. What the browser reads otherwise, or could be stalled by, is not tried.
+ */
+export function testOf(pattern: string): Test | undefined {
+  if (pattern === '.*' || pattern === '') return () => true
+  if (pattern.length > longestPattern || /[*+}]\)?[*+{]|\)[*+{]|\(\?/.test(pattern)) return undefined
+  try {
+    const expression = new RegExp(pattern)
+    return (text) => expression.test(text)
+  } catch {
+    return undefined
+  }
+}
+
+const nameOf = ({ person, username }: Session): string =>
+  person.kind === 'unknown' ? t('somebody as {username}', { username }) : person.name
+
+/** Every accepted device, or the first thousand. */
+async function someDevices(filter: object): Promise<{ body: Device[]; total: number }> {
+  const found: Device[] = []
+  for (let page = 1; page <= mostPages; page += 1) {
+    const { body, total } = await api.devices.list({
+      query: { status: 'accepted', sort_by: 'name', order_by: 'asc', per_page: page_size, page, ...filter },
+    })
+    found.push(...body)
+    if (found.length >= total || body.length === 0) return { body: found, total }
+  }
+  return { body: found, total: Number.POSITIVE_INFINITY }
+}
+
+const taggedWith = (tags: readonly string[]) => ({
+  filter: encodeFilter([
+    { type: 'property', params: { name: 'tags', operator: 'contains', value: tags } },
+    { type: 'operator', params: { name: 'or' } },
+  ]),
+})
+
+export function RulePreview({ values }: { values: Values }) {
+  const { action = '', source_ip = '', username = '' } = values
+  const filter = filterFrom(values)
+  const tags = 'tags' in filter ? (filter.tags ?? []) : undefined
+  const pattern = 'hostname' in filter ? (filter.hostname ?? '.*') : '.*'
+  const everything = tags === undefined && pattern === '.*'
+  const devices = useNamespaceQuery(
+    ['rule preview', tags ?? 'names'],
+    () =>
+      tags?.length === 0
+        ? Promise.resolve({ body: [], total: 0 })
+        : everything
+          ? api.devices.list({ query: { status: 'accepted', per_page: 3, sort_by: 'name', order_by: 'asc' } })
+          : someDevices(tags ? taggedWith(tags) : {}),
+    false,
+  ).data
+  const sessions = useNamespaceQuery(
+    ['rule preview sessions'],
+    () => api.sessions.list({ query: { per_page: page_size } }),
+    false,
+  ).data?.body
+  const tests = [source_ip, username, pattern].map(testOf)
+  const [bySource, byUser, byName] = tests
+  if (!devices || !sessions || action === '') return null
+  if (!bySource || !byUser || !byName)
+    return (
+      <p className="note" role="status">
+        {t(
+          'What this rule would refuse cannot be told before it is saved: the browser cannot try one of its patterns.',
+        )}
+      </p>
+    )
+  const fits = tags ? devices.body : devices.body.filter(({ name }) => byName(name))
+  const count = everything ? devices.total : fits.length
+  const hits = sessions.filter(
+    ({ ip_address, username: user, device }) =>
+      bySource(ip_address) &&
+      byUser(user) &&
+      (tags ? device.tags.some((tag) => tags.includes(tag)) : byName(device.name)),
+  )
+  const people = [...new Set(hits.map(nameOf))]
+  const live = hits.filter(({ active }) => active).length
+  const denies = action === 'deny'
+  const all = everything && testAll(source_ip) && testAll(username)
+  return (
+    <div
+      className={denies && count > 0 ? 'says' : 'note'}
+      role="status"
+      aria-label={t('What the rule would do')}
+    >
+      {denies && all && (
+        <p>
+          <strong>{t('This rule locks everybody out of every device.')}</strong>
+        </p>
+      )}
+      <p>
+        {count === 0
+          ? t('No accepted device fits it now.')
+          : tn(count, 'It is about {count} device: {names}', 'It is about {count} devices: {names}', {
+              names: [...fits.slice(0, 3).map(({ name }) => name), ...(count > 3 ? ['…'] : [])].join(', '),
+            })}
+      </p>
+      {sessions.length > 0 && (
+        <p>
+          {hits.length === 0
+            ? t('None of the last {count} sessions fits it.', { count: sessions.length })
+            : t(
+                denies
+                  ? 'Of the last {count} sessions it would have refused {hits}: {people}.'
+                  : 'Of the last {count} sessions it would have allowed {hits}: {people}.',
+                { count: sessions.length, hits: hits.length, people: some(people) },
+              )}
+          {denies &&
+            live > 0 &&
+            ` ${tn(live, '{count} of them is live; they go on.', '{count} of them are live; they go on.')}`}
+        </p>
+      )}
+    </div>
+  )
+}
+
+const some = (people: readonly string[]): string =>
+  people.slice(0, 5).join(', ') +
+  (people.length > 5 ? ` ${t('and {count} more', { count: people.length - 5 })}` : '')
+
+const testAll = (pattern: string): boolean => pattern === '.*' || pattern === ''

@@ -1,0 +1,10 @@
+// Saves something that the page has in its memory as a file of the person's.
+export function saveFile(name: string, content: Blob): void {
+  const address = URL.createObjectURL(content)
+  const link = document.createElement('a')
+  link.href = address
+  link.download = name
+  link.click()
+  // The browser has read it by then.
+  setTimeout(() => URL.revokeObjectURL(address), 60_000)
+}

@@ -1,0 +1,20 @@
+// How wide the screen is, as tables tell it apart: a phone, a tablet, or anything larger.
+import { useEffect, useState } from 'react'
+
+type Screen = 'small' | 'medium' | 'large'
+
+/** As in the style sheets. */
+const [small, medium] = [matchMedia('(max-width: 46rem)'), matchMedia('(max-width: 64rem)')]
+
+export function useScreen(): Screen {
+  const read = () => (small.matches ? 'small' : medium.matches ? 'medium' : 'large')
+  const [screen, setScreen] = useState<Screen>(read)
+  useEffect(() => {
+    const look = () => setScreen(read)
+    for (const query of [small, medium]) query.addEventListener('change', look)
+    return () => {
+      for (const query of [small, medium]) query.removeEventListener('change', look)
+    }
+  }, [])
+  return screen
+}

@@ -1,0 +1,95 @@
+// What happened in a session beside its terminal: files, commands and forwarded connections.
+import { useState } from 'react'
+import type { SessionEvent } from '@hawser/contract/session-events'
+import { api } from '../api.ts'
+import { useNamespaceQuery } from '../namespace-query.ts'
+import { Button } from './button.tsx'
+import { Panel } from './page.tsx'
+import { QueryContent } from './query-content.tsx'
+import { Pill, When } from './status.tsx'
+import { megabytes } from '../language/format.ts'
+import { msg, rich, t } from '../language/language.ts'
+
+const few = 10
+const all = 500
+
+const words: Readonly<Record<SessionEvent['kind'], string>> = {
+  exec: msg('ran {subject}'),
+  subsystem: msg('started the subsystem {subject}'),
+  upload: msg('wrote {subject}'),
+  download: msg('read {subject}'),
+  remove: msg('removed {subject}'),
+  'make-folder': msg('created the folder {subject}'),
+  'remove-folder': msg('removed the folder {subject}'),
+  rename: msg('renamed {subject}'),
+  link: msg('linked {subject}'),
+  change: msg('changed {subject}'),
+  copy: msg('copied {subject}'),
+  request: msg('asked for {subject}'),
+  forward: msg('connected to {subject}'),
+  listen: msg('let the device listen on {subject}'),
+  'remote-forward': msg('was connected to from {subject}'),
+  unread: msg('could not be followed any more: {subject}'),
+  more: msg('and more: {subject}'),
+}
+
+const sizeText = (bytes: number): string =>
+  bytes < 1_000_000 ? t('{count} bytes', { count: bytes }) : megabytes(bytes)
+
+export function SessionEvents({ uid }: { uid: string }) {
+  const [limit, setLimit] = useState(few)
+  const found = useNamespaceQuery(
+    ['session events', uid, limit],
+    async () => (await api.sessions.events({ params: { uid }, query: { limit } })).body,
+  )
+  return (
+    <QueryContent query={found}>
+      {({ events, next }) =>
+        events.length === 0 ? null : (
+          <Panel title={t('Files, commands and forwards')}>
+            <ul className={limit === few ? 'rows' : 'rows scrolled'} aria-label={t('What happened in it')}>
+              {events.map((event) => (
+                <EventRow key={event.seq} event={event} />
+              ))}
+            </ul>
+            {next !== null && limit === few && (
+              <Button kind="quiet" small onPress={() => setLimit(all)}>
+                {t('Show all')}
+              </Button>
+            )}
+            {next !== null && limit === all && (
+              <p className="soft">
+                {t('The first {count}; `hawser sessions events` shows the others.', { count: all })}
+              </p>
+            )}
+          </Panel>
+        )
+      }
+    </QueryContent>
+  )
+}
+
+function EventRow({ event }: { event: SessionEvent }) {
+  const { kind, subject, target, outcome, received, sent, sha256, why, at } = event
+  return (
+    <li className="row">
+      <span className="about">
+        {rich(words[kind], { subject: <code>{subject}</code> })}
+        {target !== undefined && (
+          <>
+            {' → '}
+            <code>{target}</code>
+          </>
+        )}{' '}
+        {outcome !== 'done' && <Pill tone="wait">{t(outcome)}</Pill>}{' '}
+        <span className="soft">
+          {received + sent > 0 && sizeText(received + sent)}{' '}
+          {sha256 !== undefined && <code title={`SHA-256 ${sha256}`}>{sha256.slice(0, 12)}…</code>} {why}
+        </span>
+      </span>
+      <span className="soft">
+        <When at={at} />
+      </span>
+    </li>
+  )
+}

@@ -1,0 +1,141 @@
+// Inviting one person to a live session: a form, the link, which is shown once, and the open invitations with
+// a button to take each back.
+import { useQuery } from '@tanstack/react-query'
+import { useState } from 'react'
+import {
+  invitationPage,
+  longestInvitation_min,
+  usualInvitation_min,
+  type SessionInvitation,
+} from '@hawser/contract/session-invitations'
+import { api, refetch_ms } from '../api.ts'
+import { errorText } from '../error-text.ts'
+import { t } from '../language/language.ts'
+import { inFull } from '../language/format.ts'
+import { Button } from './button.tsx'
+import { Copyable } from './copy.tsx'
+import { Dialog } from './dialog.tsx'
+import { Choice, Field, Form, verbatim } from './form.tsx'
+import { showToast } from './toast.tsx'
+
+export function InviteButton({ uid, small = false }: { uid: string; small?: boolean }) {
+  const [isOpen, setOpen] = useState(false)
+  return (
+    <>
+      <Button kind={small ? 'bare' : 'quiet'} small={small} onPress={() => setOpen(true)}>
+        {t('Invite someone')}
+      </Button>
+      {isOpen && <InviteDialog uid={uid} close={() => setOpen(false)} />}
+    </>
+  )
+}
+
+const lifetimes = [15, usualInvitation_min, 4 * 60, longestInvitation_min]
+const lifetimeOf = (minutes: number): string =>
+  minutes < 60 ? t('{count} minutes', { count: minutes }) : t('{count} h', { count: minutes / 60 })
+
+function InviteDialog({ uid, close }: { uid: string; close: () => void }) {
+  const [made, setMade] = useState<{ link: string; to: string; ends: string }>()
+  const params = { uid }
+  const open = useQuery({
+    queryKey: ['session invitations', uid],
+    queryFn: async () => (await api.sessions.invitations({ params })).body,
+    refetchInterval: refetch_ms,
+  })
+  const revoke = async (id: string): Promise<void> => {
+    await api.sessions
+      .uninvite({ params: { uid, id } })
+      .catch((error: unknown) => showToast(errorText(error)))
+    setMade(undefined)
+    await open.refetch()
+  }
+  return (
+    <Dialog title={t('Invite someone to this session')} close={close}>
+      {made ? (
+        <>
+          <p>
+            {made.to === ''
+              ? t('For whoever opens it first, until {moment}. It is shown only now.', { moment: made.ends })
+              : t('For {name}, until {moment}. It is shown only now.', { name: made.to, moment: made.ends })}
+          </p>
+          <Copyable text={made.link} name={t('the link')} />
+        </>
+      ) : (
+        <Form
+          submit={t('Make a link')}
+          send={async ({ to = '', mode, minutes }) => {
+            const { body } = await api.sessions.invite({
+              params,
+              body: {
+                mode: mode === 'join' ? 'join' : 'watch',
+                valid_minutes: Number(minutes),
+                ...(to === '' ? {} : { to }),
+              },
+            })
+            const link = `${location.origin}${invitationPage}#${body.token}`
+            setMade({ link, to: body.to, ends: inFull(body.expires_at) })
+            await open.refetch()
+          }}
+        >
+          <Field
+            label={t('For whom')}
+            name="to"
+            {...verbatim}
+            autoFocus
+            minLength={3}
+            hint={t('A user name or an e-mail address. Left empty, it is for whoever opens the link first.')}
+          />
+          <Choice
+            label={t('To')}
+            name="mode"
+            options={[
+              ['watch', t('watch')],
+              ['join', t('watch, and ask to type')],
+            ]}
+          />
+          <Choice
+            label={t('Good for')}
+            name="minutes"
+            defaultValue={String(usualInvitation_min)}
+            options={lifetimes.map((minutes) => [String(minutes), lifetimeOf(minutes)] as const)}
+          />
+        </Form>
+      )}
+      {open.data && open.data.length > 0 && (
+        <>
+          <h3>{t('Open invitations')}</h3>
+          <ul className="plain-list" aria-label={t('Open invitations')}>
+            {open.data.map((one) => (
+              <li key={one.id} className="acts">
+                <span>{sentenceOf(one)}</span>
+                <Button kind="quiet" small onPress={() => void revoke(one.id)}>
+                  {t('Revoke')}
+                </Button>
+              </li>
+            ))}
+          </ul>
+        </>
+      )}
+      <div className="acts">
+        {made && (
+          <Button kind="quiet" onPress={() => setMade(undefined)}>
+            {t('Another one')}
+          </Button>
+        )}
+        <Button kind="quiet" onPress={close}>
+          {t('Done')}
+        </Button>
+      </div>
+    </Dialog>
+  )
+}
+
+function sentenceOf({ to, used_by, mode, expires_at }: SessionInvitation): string {
+  const values = { name: used_by ?? to, moment: inFull(expires_at), what: whatFor(mode) }
+  if (used_by !== null) return t('{name} has it: {what}, until {moment}', values)
+  if (to === '') return t('For whoever opens it first: {what}, until {moment}', values)
+  return t('For {name}: {what}, until {moment}', values)
+}
+
+const whatFor = (mode: SessionInvitation['mode']): string =>
+  mode === 'join' ? t('watch, and ask to type') : t('watch')

@@ -1,0 +1,180 @@
+// Sentences that the server makes of what it knows (contract/src/sentences.ts, keyRefusals in contract/src/logins.ts), and
+// what agents and SSH say in them.
+export const sentences = {
+  'It connected.': 'Es hat sich verbunden.',
+  'It connected from {address}.': 'Es hat sich von {address} verbunden.',
+  'Its address changed from {before} to {after}.': 'Seine Adresse ist jetzt {after}, vorher {before}.',
+  'Its agent changed from {before} to {after}.': 'Sein Agent ist jetzt {after}, vorher {before}.',
+  'Its network was gone: the server had not heard it for {silent_s}.':
+    'Sein Netz war weg: Der Server hatte {silent_s} lang nichts von ihm gehört.',
+  'The connection broke: its network was cut, or its agent was killed.':
+    'Die Verbindung riss ab: Sein Netz wurde getrennt, oder sein Agent wurde abgebrochen.',
+  'Its agent closed the connection.': 'Sein Agent hat die Verbindung geschlossen.',
+  'Its agent broke the protocol.': 'Sein Agent hat das Protokoll verletzt.',
+  'Its agent broke the protocol: {detail}': 'Sein Agent hat das Protokoll verletzt: {detail}',
+  'A newer connection of the device took its place.': 'Eine neuere Verbindung des Geräts hat sie abgelöst.',
+  'A newer connection of the device, to another node, took its place.':
+    'Eine neuere Verbindung des Geräts zu einem anderen Knoten hat sie abgelöst.',
+  'It was rejected or removed.': 'Es wurde abgelehnt oder entfernt.',
+  'It could not prove that it holds the device’s key.':
+    'Es konnte nicht beweisen, dass es den Schlüssel des Geräts hat.',
+  'The server stopped.': 'Der Server wurde beendet.',
+  'The connection ended.': 'Die Verbindung endete.',
+  'The connection had lasted {lasted_s}.': 'Die Verbindung hatte {lasted_s} bestanden.',
+  'Somebody with its token, but without its key, tried to connect in its place.':
+    'Jemand mit seinem Token, aber ohne seinen Schlüssel, wollte sich an seiner Stelle verbinden.',
+  'A round trip takes {milliseconds} ms.': 'Hin und zurück dauert es {milliseconds} ms.',
+  'Its agent was stopped.': 'Sein Agent wurde beendet.',
+  'The machine was shut down or restarted.': 'Die Maschine wurde heruntergefahren oder neu gestartet.',
+  'Its agent restarts for an update.': 'Sein Agent startet für eine Aktualisierung neu.',
+  'Two machines use its identity: {place} and {address}. `hawser-agent reset-identity` on the copy gives it its own.':
+    'Zwei Maschinen benutzen seine Identität: {place} und {address}. `hawser-agent reset-identity` gibt der Kopie eine eigene.',
+  'It connected and disconnected all the time: {times} more events in a minute.':
+    'Es verband und trennte sich unaufhörlich: {times} weitere Ereignisse in einer Minute.',
+  'It is {status} now.': 'Es ist jetzt {status}.',
+  'It was renamed from {before} to {after}.': 'Es heißt jetzt {after}, vorher {before}.',
+  'Its agent reports how it lost the connection at {lost_at}: {why}':
+    'Sein Agent meldet, wie er die Verbindung am {lost_at} verlor: {why}',
+  'The machine was started again.': 'Die Maschine wurde neu gestartet.',
+  'The machine was started again at {started_at}.': 'Die Maschine wurde am {started_at} neu gestartet.',
+  'Its clock is right again.': 'Seine Uhr geht wieder richtig.',
+  'Its clock is {skew_s} ahead.': 'Seine Uhr geht {skew_s} vor.',
+  'Its clock is {skew_s} behind.': 'Seine Uhr geht {skew_s} nach.',
+
+  'The server ended without closing the connection of {up_at}, and the device has not come back.':
+    'Der Server endete, ohne die Verbindung vom {up_at} zu schließen, und das Gerät ist nicht zurückgekommen.',
+  'Its agent was stopped at {left_at}.': 'Sein Agent wurde am {left_at} beendet.',
+  'The machine was shut down or restarted at {left_at}.':
+    'Die Maschine wurde am {left_at} heruntergefahren oder neu gestartet.',
+  'Its agent restarts for an update at {left_at}.':
+    'Sein Agent startet seit dem {left_at} für eine Aktualisierung neu.',
+  'Its network has been gone since {gone_at}; the server noticed after {silent_s}.':
+    'Sein Netz ist seit dem {gone_at} weg; der Server bemerkte es nach {silent_s}.',
+  'Its connection broke at {ended_at}: its network was cut, or its agent was killed.':
+    'Seine Verbindung riss am {ended_at} ab: Sein Netz wurde getrennt, oder sein Agent wurde abgebrochen.',
+  'Its agent closed the connection at {ended_at}: it was stopped, or the machine was shut down.':
+    'Sein Agent hat die Verbindung am {ended_at} geschlossen: Er wurde beendet, oder die Maschine wurde heruntergefahren.',
+  'Its agent broke the protocol at {ended_at}.': 'Sein Agent hat am {ended_at} das Protokoll verletzt.',
+  'Its agent broke the protocol at {ended_at}: {detail}':
+    'Sein Agent hat am {ended_at} das Protokoll verletzt: {detail}',
+  'It was rejected or removed at {ended_at}.': 'Es wurde am {ended_at} abgelehnt oder entfernt.',
+  'At {ended_at} it could not prove that it holds the device’s key.':
+    'Am {ended_at} konnte es nicht beweisen, dass es den Schlüssel des Geräts hat.',
+  'The server stopped at {ended_at}, and the device has not come back.':
+    'Der Server wurde am {ended_at} beendet, und das Gerät ist nicht zurückgekommen.',
+  'Its connection ended at {ended_at}.': 'Seine Verbindung endete am {ended_at}.',
+
+  '{person} is a member of the namespace: {role}.': '{person} ist Mitglied des Namensraums: {role}.',
+  '{person} is not a member of the namespace, and only members open terminals here.':
+    '{person} ist kein Mitglied des Namensraums, und nur Mitglieder öffnen hier Terminals.',
+  '{person} is not a member of the namespace. The key or the password decides about SSH clients.':
+    '{person} ist kein Mitglied des Namensraums. Über SSH-Clients entscheidet der Schlüssel oder das Passwort.',
+  '{device} is an accepted device of {namespace}.': '{device} ist ein angenommenes Gerät von {namespace}.',
+  'The namespace {namespace} has no device {device}.': 'Der Namensraum {namespace} hat kein Gerät {device}.',
+  '{device} is {status}: people reach it once somebody has accepted it.':
+    '{device} ist {status}: Erreichbar ist es, sobald jemand es angenommen hat.',
+  '{device} is connected.': '{device} ist verbunden.',
+  '{device} is offline.': '{device} ist offline.',
+  'The namespace has no active firewall rules, so everything is allowed.':
+    'Der Namensraum hat keine aktiven Firewall-Regeln, also ist alles erlaubt.',
+  'No firewall rule applies, so the login is allowed.':
+    'Keine Firewall-Regel trifft zu, also ist die Anmeldung erlaubt.',
+  'The firewall rules take too long to evaluate, so the login is denied.':
+    'Die Firewall-Regeln zu prüfen dauert zu lange, also ist die Anmeldung verboten.',
+  'Rule {rule} ({action}, priority {priority}) applies and allows the login.':
+    'Regel {rule} ({action}, Priorität {priority}) trifft zu und erlaubt die Anmeldung.',
+  'Rule {rule} ({action}, priority {priority}) applies and denies the login.':
+    'Regel {rule} ({action}, Priorität {priority}) trifft zu und verbietet die Anmeldung.',
+  'Rule {rule} ({action}, priority {priority}) cannot be evaluated within its bound, so it denies the login.':
+    'Regel {rule} ({action}, Priorität {priority}) lässt sich nicht in ihrer Grenze prüfen, also verbietet sie die Anmeldung.',
+  'Rule {rule} ({action}, priority {priority}) cannot be evaluated within its bound, so it allows nobody.':
+    'Regel {rule} ({action}, Priorität {priority}) lässt sich nicht in ihrer Grenze prüfen, also erlaubt sie niemanden.',
+  'Rule {rule} ({action}, priority {priority}) does not apply: {list}.':
+    'Regel {rule} ({action}, Priorität {priority}) trifft nicht zu: {list}.',
+  'the address {source} does not match {pattern}': 'die Adresse {source} passt nicht zu {pattern}',
+  'the user {username} does not match {pattern}': 'der Benutzer {username} passt nicht zu {pattern}',
+  'the device {device} does not match {pattern}': 'das Gerät {device} passt nicht zu {pattern}',
+  'the device has none of the tags {tags}': 'das Gerät hat keines der Tags {tags}',
+  'it names no tag': 'es ist kein Tag genannt',
+  'The namespace has no more devices than it may have.':
+    'Der Namensraum hat nicht mehr Geräte, als er haben darf.',
+  'The namespace has more devices than it may have; its owner has to choose some or to subscribe.':
+    'Der Namensraum hat mehr Geräte, als er haben darf; sein Eigentümer muss einige auswählen oder ein Abonnement abschließen.',
+  'The key “{key}” is good for {username} on {device}.':
+    'Der Schlüssel „{key}“ gilt für {username} auf {device}.',
+  '“{key}” is a certificate authority for {username} on {device}. Whether a certificate that it signed is good depends on the users, addresses and times in it.':
+    '„{key}“ ist eine Zertifizierungsstelle für {username} auf {device}. Ob ein Zertifikat gilt, das sie signiert hat, hängt von den Benutzern, Adressen und Zeiten darin ab.',
+  '{because}': '{because}',
+  'The key “{key}”: {because}': 'Der Schlüssel „{key}“: {because}',
+  'The agent of {device} ({version}) is too old to check logins by key, so the server makes none. Update it.':
+    'Der Agent von {device} ({version}) ist zu alt, um Anmeldungen mit Schlüssel zu prüfen, also nimmt der Server keine vor. Aktualisieren Sie ihn.',
+  'The key “{key}” has a pattern that cannot be evaluated within its bound, so it is good for nobody.':
+    'Der Schlüssel „{key}“ hat ein Muster, das sich nicht in seiner Grenze prüfen lässt, also gilt er für niemanden.',
+  'The key “{key}” is not for this login: {list}.':
+    'Der Schlüssel „{key}“ ist nicht für diese Anmeldung: {list}.',
+  '“{key}” has no owner, and the namespace lets in known people only: give it one, or use hawser ssh.':
+    '„{key}“ hat keinen Eigentümer, und der Namensraum lässt nur bekannte Personen ein: Geben Sie ihm einen, oder verwenden Sie hawser ssh.',
+  'The namespace lets in known people only, and a password names nobody: use hawser ssh or the terminal in the browser.':
+    'Der Namensraum lässt nur bekannte Personen ein, und ein Passwort nennt niemanden: Verwenden Sie hawser ssh oder das Terminal im Browser.',
+  'No login from {source} was refused here lately; whether too many failed elsewhere is not told.':
+    'Von {source} wurde hier zuletzt keine Anmeldung abgelehnt; ob anderswo zu viele gescheitert sind, wird nicht verraten.',
+  'Too many logins from {source} have failed; passwords from there are refused for {seconds} s.':
+    'Zu viele Anmeldungen von {source} sind gescheitert; Passwörter von dort werden {seconds} s lang abgelehnt.',
+  'Few enough logins from {source} have failed.': 'Von {source} sind nicht zu viele Anmeldungen gescheitert.',
+  'The device checks the password; the server does not know it.':
+    'Das Gerät prüft das Passwort; der Server kennt es nicht.',
+  'The device has no agent: its SSH server has to take the namespace’s login key for {username}.':
+    'Das Gerät hat keinen Agenten: Sein SSH-Server muss den Anmeldeschlüssel des Namensraums für {username} annehmen.',
+  'The device decides whether {username} may log in there.':
+    'Ob {username} sich dort anmelden darf, entscheidet das Gerät.',
+  'None of the newest sessions of the namespace was one of {username} there.':
+    'Keine der neuesten Sitzungen des Namensraums war eine von {username} dort.',
+  'A session of {username} began there at {began_at}.':
+    'Eine Sitzung von {username} begann dort am {began_at}.',
+  'The policy of the namespace forbids nothing.': 'Die Richtlinie des Namensraums verbietet nichts.',
+  'The policy of the namespace forbids {list}.': 'Die Richtlinie des Namensraums verbietet {list}.',
+  uploads: 'Uploads',
+  downloads: 'Downloads',
+  'forwarded connections': 'weitergeleitete Verbindungen',
+  'forwarded connections to {exceptions}': 'weitergeleitete Verbindungen zu {exceptions}',
+  'forwarded connections to other than {exceptions}': 'weitergeleitete Verbindungen außer zu {exceptions}',
+  'the subsystems': 'die Subsysteme',
+  'the subsystems {exceptions}': 'die Subsysteme {exceptions}',
+  'the subsystems other than {exceptions}': 'die Subsysteme außer {exceptions}',
+  'Nothing here refuses the login; the device itself decides the rest.':
+    'Nichts hier lehnt die Anmeldung ab; das Übrige entscheidet das Gerät selbst.',
+
+  '{program}': '{program}',
+  '{program} on {system}': '{program} unter {system}',
+  '{program} on {host}': '{program} auf {host}',
+  'an unknown client': 'unbekannter Client',
+
+  'The key is too weak.': 'Der Schlüssel ist zu schwach.',
+  'There is no such namespace or device.': 'Einen solchen Namensraum oder ein solches Gerät gibt es nicht.',
+  'The namespace does not know the key.': 'Der Namensraum kennt den Schlüssel nicht.',
+  'The key that signed it is no certificate authority.':
+    'Der Schlüssel, der es signiert hat, ist keine Zertifizierungsstelle.',
+  'The key is a certificate authority, which only signs.':
+    'Der Schlüssel ist eine Zertifizierungsstelle, die nur signiert.',
+  'The key is not for this user on this device.':
+    'Der Schlüssel ist nicht für diesen Benutzer auf diesem Gerät.',
+  'The owner of the key is no member any more.': 'Der Eigentümer des Schlüssels ist kein Mitglied mehr.',
+  'The agent is too old.': 'Der Agent ist zu alt.',
+  'The signature is not one of the key.': 'Die Signatur ist nicht von diesem Schlüssel.',
+  'Its authority is not trusted.': 'Seiner Zertifizierungsstelle wird nicht vertraut.',
+  'It is a certificate for a host.': 'Es ist ein Zertifikat für einen Host.',
+  'It is not valid yet.': 'Es ist noch nicht gültig.',
+  'It has expired.': 'Es ist abgelaufen.',
+  'It is for somebody else.': 'Es ist für jemand anderen.',
+  'It may not be used from this address.': 'Von dieser Adresse darf es nicht verwendet werden.',
+
+  pending: 'wartend',
+  'another node': 'ein anderer Knoten',
+  'The server closed the connection.': 'Der Server hat die Verbindung geschlossen.',
+  'The peer has fallen silent.': 'Der Server ist verstummt.',
+  'The peer did not answer a ping.': 'Der Server hat auf einen Ping nicht geantwortet.',
+  'The peer does not answer.': 'Der Server antwortet nicht.',
+  'The connection is lost.': 'Die Verbindung ist verloren.',
+  'The connection was cut.': 'Die Verbindung wurde getrennt.',
+  'The connection was gone already.': 'Die Verbindung war schon weg.',
+} as const

@@ -1,0 +1,47 @@
+// Words and sentences that the server or an agent sends as values and that pages show by `t(value)`. No page imports
+// this list: it tells the test of the catalogue what is asked for.
+import { msg } from './language.ts'
+
+export const serverWords: readonly string[] = [
+  msg('observer'),
+  msg('operator'),
+  msg('administrator'),
+  msg('owner'),
+  msg('allow'),
+  msg('deny'),
+  msg('allowed'),
+  msg('sending'),
+  msg('failing'),
+  msg('draft'),
+  msg('open'),
+  msg('paid'),
+  msg('uncollectible'),
+  msg('void'),
+  msg('partial'),
+  msg('Nothing of this session is being recorded now.'),
+  msg('watching'),
+  msg('asking'),
+  msg('user'),
+  msg('api-key'),
+  msg('device'),
+  msg('server'),
+  msg('anonymous'),
+  msg('pending'),
+  msg('another node'),
+  // How an agent lost its connection, in its words.
+  msg('The server closed the connection.'),
+  msg('The peer has fallen silent.'),
+  msg('The peer did not answer a ping.'),
+  msg('The peer does not answer.'),
+  msg('The connection is lost.'),
+  msg('The connection was cut.'),
+  msg('The connection was gone already.'),
+  // Why a signature or a certificate is not accepted.
+  msg('The signature is not one of the key.'),
+  msg('Its authority is not trusted.'),
+  msg('It is a certificate for a host.'),
+  msg('It is not valid yet.'),
+  msg('It has expired.'),
+  msg('It is for somebody else.'),
+  msg('It may not be used from this address.'),
+]

@@ -1,0 +1,167 @@
+// The audit log of the namespace, newest first: who did what, to what, from where, and what changed. The filters are
+// in the address. Below are the streams that send the log elsewhere. Only administrators may see it.
+import { Link, useNavigate, useSearch } from '@tanstack/react-router'
+import { ApiError, readResult } from '@hawser/contract/client'
+import { auditActions } from '@hawser/contract/audit-actions'
+import { api, fetchWithToken, useMay } from '../api.ts'
+import { readAuditSearch, type AuditSearch } from '../audit-search.ts'
+import { errorText } from '../error-text.ts'
+import { useNamespaceQuery } from '../namespace-query.ts'
+import { AuditStreams } from '../components/audit-streams.tsx'
+import { AuditTable } from '../components/audit-table.tsx'
+import { Icon } from '../components/icon.tsx'
+import { Menu } from '../components/menu.tsx'
+import { NameField } from '../components/name-field.tsx'
+import { Page } from '../components/page.tsx'
+import { Empty, QueryContent } from '../components/query-content.tsx'
+import { saveFile } from '../components/save-file.ts'
+import { TimeRange } from '../components/time-range.tsx'
+import { showToast } from '../components/toast.tsx'
+import { t } from '../language/language.ts'
+import { spanOf } from '../search-params.ts'
+
+const page_size = 50
+
+type Change = { [K in keyof AuditSearch]?: AuditSearch[K] | undefined }
+
+const actions = Object.keys(auditActions)
+/** What actions begin with: `device`, `session` … */
+const groups = [...new Set(actions.map((action) => action.slice(0, action.indexOf('.'))))]
+
+const filterOf = ({ action, actor, target, ...span }: AuditSearch) => ({
+  ...(action === undefined ? {} : { action }),
+  ...(actor === undefined ? {} : { actor }),
+  ...(target === undefined ? {} : { target }),
+  ...spanOf(span),
+})
+
+export function AuditPage() {
+  const search = readAuditSearch({ ...useSearch({ from: '/shell/audit' }) })
+  const may = useMay('administrator')
+  return (
+    <Page title={t('Audit log')} lead={t('Who changed what, who came in and who was refused.')}>
+      {may ? (
+        <>
+          <Filters search={search} />
+          <Entries search={search} />
+          <AuditStreams />
+        </>
+      ) : (
+        <Empty title={t('Administrators of the namespace see the audit log.')} />
+      )}
+    </Page>
+  )
+}
+
+function Filters({ search }: { search: AuditSearch }) {
+  const navigate = useNavigate({ from: '/audit' })
+  const look = (change: Change) =>
+    void navigate({ search: readAuditSearch({ ...search, before: undefined, ...change }) })
+  const isFiltered = Object.keys(search).some((name) => name !== 'before')
+  return (
+    <form className="filters" role="search" onSubmit={(event) => event.preventDefault()}>
+      <NameField
+        label={t('Who')}
+        placeholder={t('Who, by name or id, then Enter')}
+        value={search.actor}
+        look={(actor) => look({ actor })}
+      />
+      <NameField
+        label={t('What')}
+        placeholder={t('What, by name or id')}
+        value={search.target}
+        look={(target) => look({ target })}
+      />
+      <div className="pick">
+        <select
+          aria-label={t('Action')}
+          value={search.action ?? ''}
+          onChange={(event) => look({ action: event.currentTarget.value || undefined })}
+        >
+          <option value="">{t('Any action')}</option>
+          {groups.map((name) => (
+            <optgroup key={name} label={name}>
+              <option value={`${name}.`}>{t('All of {name}', { name })}</option>
+              {actions
+                .filter((action) => action.startsWith(`${name}.`))
+                .map((action) => (
+                  <option key={action}>{action}</option>
+                ))}
+            </optgroup>
+          ))}
+        </select>
+      </div>
+      <TimeRange search={search} look={look} />
+      <Menu
+        label={t('Download')}
+        look="button quiet"
+        items={[
+          { id: 'csv', text: t('As CSV, for spreadsheets'), act: () => void download(search, 'csv') },
+          {
+            id: 'ndjson',
+            text: t('As JSON, which can be verified'),
+            act: () => void download(search, 'ndjson'),
+          },
+        ]}
+      >
+        <Icon name="download" />
+      </Menu>
+      {isFiltered && (
+        <Link className="pick" to="/audit">
+          {t('Show all')}
+        </Link>
+      )}
+    </form>
+  )
+}
+
+/** What the filters leave of the log. It may be large, so it is never a text in the memory of the page. */
+async function download(search: AuditSearch, format: 'csv' | 'ndjson'): Promise<void> {
+  try {
+    const path = format === 'csv' ? '/api/audit/export.csv' : '/api/audit/export'
+    const answer = await fetchWithToken(`${path}?${new URLSearchParams(filterOf(search)).toString()}`)
+    if (!answer.ok) throw new ApiError(await readResult(answer))
+    saveFile(`audit.${format}`, await answer.blob())
+  } catch (error) {
+    showToast(errorText(error))
+  }
+}
+
+function Entries({ search }: { search: AuditSearch }) {
+  const { before, ...filter } = search
+  const entries = useNamespaceQuery(
+    ['audit', search],
+    () =>
+      api.audit.list({
+        query: { ...filterOf(filter), limit: page_size, ...(before === undefined ? {} : { before }) },
+      }),
+    before === undefined,
+  )
+  return (
+    <QueryContent query={entries}>
+      {({ body }) => (
+        <>
+          {body.entries.length === 0 ? (
+            <Empty title={body.next === null ? t('No entry fits.') : t('No entry fits so far.')} />
+          ) : (
+            <AuditTable entries={body.entries} />
+          )}
+          {(before !== undefined || body.next !== null) && (
+            <nav className="pages" aria-label={t('Pages')}>
+              {before !== undefined && (
+                <Link className="button quiet small" to="/audit" search={filter}>
+                  {t('To the newest')}
+                </Link>
+              )}
+              {body.next !== null && (
+                <Link className="button quiet small" to="/audit" search={{ ...filter, before: body.next }}>
+                  {t('Older')}
+                </Link>
+              )}
+            </nav>
+          )}
+        </>
+      )}
+    </QueryContent>
+  )
+}

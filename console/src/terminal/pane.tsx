@@ -1,0 +1,336 @@
+// One terminal: the login form, then the screen, and after its end a button to reconnect. The login stays in
+// memory while the terminal is open, so that a second terminal costs one press and no typing. When the connection
+// breaks, as when a laptop sleeps, the session is held by the server, and the pane continues it by itself.
+import { useEffect, useId, useRef, useState } from 'react'
+import { ApiError } from '@hawser/contract/client'
+import type { OwnerMessage, OwnPresence } from '@hawser/contract/sharing'
+import { api } from '../api.ts'
+import { auth } from '../auth.ts'
+import { errorText } from '../error-text.ts'
+import { Button } from '../components/button.tsx'
+import { Loading } from '../components/query-content.tsx'
+import { showToast } from '../components/toast.tsx'
+import {
+  attachConnection,
+  openConnection,
+  OpenError,
+  type Ending,
+  type TerminalLogin,
+  type TerminalConnection,
+} from './connection.ts'
+import { LoginForm } from './login-form.tsx'
+import { OwnSharing } from './own-sharing.tsx'
+import { usePreferences } from './preferences.ts'
+import { likelySize, openScreen, type Screen, type Shortcut } from './screen.ts'
+import { t } from '../language/language.ts'
+
+/** The news that a pane gives of itself. */
+export interface PaneNews {
+  readonly user: string
+  readonly live: boolean
+  /** The login that the pane used. */
+  readonly login?: TerminalLogin | undefined
+  readonly session?: string | undefined
+}
+
+/** The actions of the toolbar on a pane. */
+export interface PaneHandle {
+  screen(): Screen | undefined
+  disconnect(): void
+}
+
+interface PaneProps {
+  device: string
+  /** Logs in with this at once, without asking. */
+  given: TerminalLogin | undefined
+  /** Continues this session at once. */
+  attach: string | undefined
+  finding: boolean
+  stopFinding: () => void
+  handle: (handle: PaneHandle | undefined) => void
+  change: (news: PaneNews) => void
+  shortcut: (name: Shortcut) => void
+  released: () => void
+  latency: (ms: number) => void
+}
+
+type State = {
+  readonly connection: TerminalConnection
+  /** Undefined where a session was continued. */
+  readonly login: TerminalLogin | undefined
+  readonly ended?: string
+  /** The connection broke, and is tried again. */
+  readonly lost?: boolean
+}
+
+export function TerminalPane(props: PaneProps) {
+  const { device, given, attach, finding, stopFinding, handle, change, ...events } = props
+  const { pixels } = usePreferences()
+  const [state, setState] = useState<State>()
+  const [shared, setShared] = useState<readonly OwnPresence[]>([])
+  const [busy, setBusy] = useState(given !== undefined || attach !== undefined)
+  const whole = useRef<HTMLDivElement>(null)
+  const screen = useRef<Screen>(undefined)
+  const live = state !== undefined && state.ended === undefined
+
+  const size = () => screen.current?.size ?? likelySize(whole.current, pixels)
+  const [user, setUser] = useState('')
+  function begin(connection: TerminalConnection, login: TerminalLogin | undefined, name: string): void {
+    setUser(name)
+    setShared([])
+    setState({ connection, login })
+    change({ user: name, live: true, login, session: connection.session })
+  }
+  async function continueSession(uid: string): Promise<void> {
+    const { username } = (await api.sessions.get({ params: { uid } })).body
+    begin(await attachConnection(uid, size()), undefined, username)
+  }
+  async function open(login: TerminalLogin): Promise<void> {
+    begin(await openConnection(login, size()), login, login.username)
+  }
+  async function quietly(work: () => Promise<void>): Promise<void> {
+    setBusy(true)
+    await work().catch((error: unknown) => showToast(errorText(error)))
+    setBusy(false)
+  }
+  useEffect(() => {
+    if (given) void quietly(async () => open(given))
+    else if (attach !== undefined) void quietly(async () => continueSession(attach))
+  }, [])
+
+  function ended(sentence: string | undefined, how: Ending): void {
+    setState((now) => now && { ...now, ended: sentence ?? t('The session has ended.'), lost: how === 'lost' })
+    change({ user, live: false, login: state?.login })
+  }
+  const isLost = state?.lost === true
+  useEffect(() => {
+    if (!isLost || !state) return undefined
+    return continued(
+      async () => attachConnection(state.connection.session, size()),
+      (connection) => {
+        screen.current?.clear()
+        begin(connection, state.login, user)
+      },
+      () => setState((now) => now && { ...now, lost: false }),
+    )
+  }, [isLost])
+
+  // Closing the pane ends the session.
+  const current = useRef<TerminalConnection>(undefined)
+  current.current = state?.connection
+  useEffect(() => {
+    handle({ screen: () => screen.current, disconnect: () => current.current?.close() })
+    // Whoever signs out leaves nothing behind; after a reload the session is continued.
+    const onUnload = (): void => {
+      if (auth.token() === '') current.current?.close()
+    }
+    addEventListener('beforeunload', onUnload)
+    return () => {
+      removeEventListener('beforeunload', onUnload)
+      handle(undefined)
+      current.current?.close()
+    }
+  }, [])
+
+  const decide = (decision: OwnerMessage): void => {
+    state?.connection.decide(decision)
+    // The button that had the focus is most often gone then. A choice of the size may be made with more than one key.
+    if (decision.kind !== 'size') screen.current?.focus()
+  }
+
+  if (!state)
+    return (
+      <div className="terminal-login" ref={whole}>
+        {busy ? <Loading /> : <LoginForm device={device} open={open} />}
+      </div>
+    )
+  return (
+    <div className="terminal" ref={whole}>
+      {!live && (
+        <div className="terminal-ended" role="alert">
+          <p>
+            {state.ended} {isLost && t('Trying to continue the session …')}
+          </p>
+          <div className="acts">
+            {state.login && (
+              <Button small isPending={busy} onPress={() => void quietly(async () => open(state.login!))}>
+                {isLost ? t('New session') : t('Reconnect')}
+              </Button>
+            )}
+            <Button
+              kind="quiet"
+              small
+              onPress={() => {
+                setState(undefined)
+                change({ user: '', live: false })
+              }}
+            >
+              {t('Log in again')}
+            </Button>
+          </div>
+        </div>
+      )}
+      {finding && (
+        <Find find={(text, back) => screen.current?.find(text, back) ?? false} close={stopFinding} />
+      )}
+      {live && <OwnSharing shared={shared} decide={decide} />}
+      <ScreenHost
+        connection={state.connection}
+        shared={(presence) =>
+          setShared((now) => [...now.filter(({ channel }) => channel !== presence.channel), presence])
+        }
+        shown={(opened) => (screen.current = opened)}
+        ended={ended}
+        {...events}
+      />
+    </div>
+  )
+}
+
+/** An answer of the server; without one, the way there is still broken. */
+function isFinal(error: unknown): boolean {
+  if (error instanceof OpenError) return error.isFinal
+  return error instanceof ApiError && error.status >= 400 && error.status < 500 && error.status !== 429
+}
+
+const firstTry_ms = 500
+const lastTry_ms = 15_000
+
+/** Tries until the session goes on or is known to be over; returns what stops that. */
+function continued(
+  attach: () => Promise<TerminalConnection>,
+  goesOn: (connection: TerminalConnection) => void,
+  isOver: () => void,
+): () => void {
+  let stopped = false
+  let trying = false
+  let wait_ms = firstTry_ms
+  let timer: ReturnType<typeof setTimeout> | undefined
+  async function attempt(): Promise<void> {
+    if (stopped || trying) return
+    trying = true
+    clearTimeout(timer)
+    try {
+      const connection = await attach()
+      if (stopped) return connection.leave()
+      goesOn(connection)
+    } catch (error) {
+      if (stopped) return
+      if (isFinal(error)) return isOver()
+      timer = setTimeout(() => void attempt(), wait_ms)
+      wait_ms = Math.min(lastTry_ms, wait_ms * 2)
+    } finally {
+      trying = false
+    }
+  }
+  // A laptop that wakes up does not wait for the next turn.
+  const now = (): void => void attempt()
+  addEventListener('online', now)
+  document.addEventListener('visibilitychange', now)
+  now()
+  return () => {
+    stopped = true
+    clearTimeout(timer)
+    removeEventListener('online', now)
+    document.removeEventListener('visibilitychange', now)
+  }
+}
+
+interface ScreenHostProps {
+  connection: TerminalConnection
+  shown: (screen: Screen | undefined) => void
+  shared: (presence: OwnPresence) => void
+  shortcut: (name: Shortcut) => void
+  ended: (sentence: string | undefined, how: Ending) => void
+  released: () => void
+  latency: (ms: number) => void
+}
+
+/** Holds the screen. A new connection keeps the screen, so that earlier output can still be read. */
+function ScreenHost({ connection, shown, ...all }: ScreenHostProps) {
+  const preferences = usePreferences()
+  const place = useRef<HTMLDivElement>(null)
+  const screen = useRef<Screen>(undefined)
+  const events = useRef({ connection, ...all })
+  events.current = { connection, ...all }
+  useEffect(() => {
+    const opened = openScreen(
+      place.current!,
+      {
+        typed: (text) => events.current.connection.type(text),
+        resized: (size) => events.current.connection.resize(size),
+        shortcut: (name) => events.current.shortcut(name),
+        released: () => events.current.released(),
+        latency: (ms) => events.current.latency(ms),
+        // No message is shown, because this happens with every selection.
+        selected: (text) => void navigator.clipboard?.writeText(text).catch(() => undefined),
+      },
+      preferences,
+    )
+    screen.current = opened
+    shown(opened)
+    return () => {
+      shown(undefined)
+      opened[Symbol.dispose]()
+    }
+  }, [])
+  useEffect(() => {
+    const opened = screen.current!
+    connection.listen({
+      output: (bytes, done) => opened.write(bytes, done),
+      shared: (presence) => events.current.shared(presence),
+      ended: (sentence, how) => events.current.ended(sentence, how),
+    })
+    connection.resize(opened.size)
+    opened.focus()
+  }, [connection])
+  useEffect(() => screen.current?.prefer(preferences), [preferences])
+  // Two elements, because the inner one is filled with whole lines and must have no padding.
+  return (
+    <div className="terminal-place">
+      <div className="terminal-fit" ref={place} />
+    </div>
+  )
+}
+
+function Find({ find, close }: { find: (text: string, back: boolean) => boolean; close: () => void }) {
+  const [text, setText] = useState('')
+  const [none, setNone] = useState(false)
+  const id = useId()
+  const look = (back: boolean) => setNone(text !== '' && !find(text, back))
+  return (
+    <form
+      className="terminal-find"
+      role="search"
+      onSubmit={(event) => {
+        event.preventDefault()
+        look(true)
+      }}
+      onKeyDown={(event) => {
+        if (event.key === 'Escape') close()
+      }}
+    >
+      <label htmlFor={id}>{t('Find in the output')}</label>
+      <input
+        id={id}
+        autoFocus
+        value={text}
+        autoComplete="off"
+        spellCheck={false}
+        onChange={(event) => setText(event.currentTarget.value)}
+      />
+      <Button kind="quiet" small type="submit">
+        {t('Above')}
+      </Button>
+      <Button kind="quiet" small onPress={() => look(false)}>
+        {t('Below')}
+      </Button>
+      <span role="status" className="soft">
+        {none ? t('Not found') : ''}
+      </span>
+      <Button kind="quiet" small onPress={close}>
+        {t('Done')}
+      </Button>
+    </form>
+  )
+}
