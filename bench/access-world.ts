@@ -19,6 +19,8 @@ export interface Settings {
   readonly profiles: string | undefined
   /** The limits that a server has by itself; else none that would be what is measured. */
   readonly usualLimits?: boolean
+  /** More settings of the server. */
+  readonly env?: Readonly<Record<string, string>>
   /** A data folder that was planted before; else one without devices. */
   readonly data?: string
 }
@@ -63,6 +65,7 @@ export async function buildWorld({
   before,
   profiles,
   usualLimits = false,
+  env,
   data = path.join(folder, 'data'),
 }: Settings): Promise<World> {
   await using building = new AsyncDisposableStack()
@@ -72,7 +75,7 @@ export async function buildWorld({
     await startHawser(data, {
       profiles,
       flags: [collectable],
-      env: { ...(usualLimits ? usual : unlimited), HAWSER_SSH: `127.0.0.1:${sshPort}` },
+      env: { ...(usualLimits ? usual : unlimited), HAWSER_SSH: `127.0.0.1:${sshPort}`, ...env },
     }),
   )
   const keys = makeKey(folder, 'client_key')

@@ -346,7 +346,7 @@ interface Idle extends AsyncDisposable {
   rows(seconds: number): Promise<Row[]>
 }
 
-/** Two agents that do nothing, one of them told to save, each behind a relay. */
+/** An agent that does nothing, behind a relay. */
 async function startIdle(world: World): Promise<Idle> {
   await using starting = new AsyncDisposableStack()
   const watch = async (
@@ -361,14 +361,13 @@ async function startIdle(world: World): Promise<Idle> {
   }
   const watched = {
     usual: await watch('buoy', {}),
-    'low data': await watch('pump', { HAWSER_LOW_DATA: '1' }),
   }
   const started = performance.now()
   const ending = starting.move()
   return {
     async rows(seconds) {
       const left_ms = started + seconds * 1000 - performance.now()
-      if (left_ms > 0) say(`watching two idle agents for another ${Math.round(left_ms / 1000)} s`)
+      if (left_ms > 0) say(`watching an idle agent for another ${Math.round(left_ms / 1000)} s`)
       await wait(Math.max(0, left_ms))
       const days = (performance.now() - started) / 1000 / day_s
       return Object.entries(watched).flatMap(([name, { relay, before }]) => {
@@ -377,12 +376,7 @@ async function startIdle(world: World): Promise<Idle> {
         const all = a_day('line_bytes')
         return [
           single(`idle agent, ${name}: bytes both ways`, 'MB/day', a_day('bytes')),
-          single(
-            `idle agent, ${name}: with the headers of TCP and IP`,
-            'MB/day',
-            all,
-            name === 'usual' ? undefined : below(1, all, 'MB'),
-          ),
+          single(`idle agent, ${name}: with the headers of TCP and IP`, 'MB/day', all, below(1, all, 'MB')),
         ]
       })
     },

@@ -2,8 +2,8 @@
 // once, and logins with several clients at once. A part of bench/cluster.ts. With two nodes half of the
 // devices have their tunnel on either, and the kernel spreads the clients, so that about half of the bytes
 // cross from node to node. On a machine of two cores, which agents and clients need as well, the sums cannot
-// grow with the second node. What shows is the price of spreading, as processor time of all nodes for a MiB and
-// for a login, and with it how much a node gives on a core of its own.
+// grow with the second node. What shows is the price of spreading, as processor time of all nodes for a MiB
+// and for a login, and with it how much a node gives on a core of its own.
 import { setTimeout as wait } from 'node:timers/promises'
 import { openWorld, type MeasuredNode, type World } from './cluster-world.ts'
 import { compare, inTurns, line, type Measurement, type Row } from './kit.ts'

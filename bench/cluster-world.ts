@@ -84,7 +84,8 @@ export async function openWorld({ rate, count, link, onePort = false }: WorldOpt
       start: async () => void (one.program = await start()),
     }
     opened.defer(() => one.program[Symbol.asyncDispose]())
-    // On a shared port another node may have answered. This one serves its metrics when it listens everywhere.
+    // On a shared port another node may have answered. This one serves its metrics when it
+    // listens everywhere.
     await until(async () => (await fetch(one.metrics)).ok)
     return one
   }

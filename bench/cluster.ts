@@ -2,8 +2,8 @@
 // through another node. Three nodes on a real PostgreSQL and a real NATS server, all on this machine, which
 // has to serve all of them. Also: how many devices a second are looked up on NATS, how many heartbeats a
 // second PostgreSQL's node takes, how long it takes until all is back when something was lost
-// (bench/cluster-losses.ts), a simulation of 100,000 agents (bench/simulation.ts), and what one and two nodes on
-// one port give together (bench/cluster-cores.ts).
+// (bench/cluster-losses.ts), a simulation of 100,000 agents (bench/simulation.ts), and what one and two nodes
+// on one port give together (bench/cluster-cores.ts).
 //   npm run bench -- cluster setup transfer cores directory heartbeats losses return simulation     parts, all unless stated
 //   npm run bench -- cluster size=64 rounds=3 setups=20 agents=10000 rate=200     MiB, turns, logins, agents, tunnels a second and node
 import { natsBus } from '../server/src/bus/nats.ts'

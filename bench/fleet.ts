@@ -162,7 +162,10 @@ export async function plantFleet(
   return { seconds, rows_per_second: count / seconds, file_mb: statSync(file).size / 1024 / 1024 }
 }
 
-async function plantOwner({ users, namespaces }: ReturnType<typeof stores>, now: string): Promise<void> {
+export async function plantOwner(
+  { users, namespaces }: ReturnType<typeof stores>,
+  now: string,
+): Promise<void> {
   await users.insert({
     id: owner.id,
     username: owner.username,

@@ -20,7 +20,9 @@ export interface Ends {
   move(way: 'down' | 'up', mibs: number): Promise<void>
 }
 
-/** Lines as a build shows them, because a recorder reads what it records; 64 KiB, as Node reads from a pipe. */
+/**
+ * Lines as a build shows them, because a recorder reads what it records; 64 KiB, as Node reads from a pipe.
+ */
 const piece = Buffer.alloc(
   64 * 1024,
   Array.from(

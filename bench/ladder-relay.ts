@@ -27,6 +27,9 @@ import {
   type Connection,
   type PipeOptions,
 } from '../ssh/src/index.ts'
+import { openPolicy } from '@hawser/contract/policies'
+import { sessionPolicy } from '../server/src/domain/access/session-policy.ts'
+import { livePolicy } from '../server/src/gateway/live-policy.ts'
 
 /** From the ground up. */
 export const rungs = ['tcp', 'websocket', 'yamux', 'leg', 'legs', 'pipe', 'taps', 'recording'] as const
@@ -159,19 +162,33 @@ function policy(record: boolean, kept: ReturnType<typeof recordings>): PipeOptio
     },
     settings: { record, continueUnrecorded: false },
     onBegun: () => undefined,
+    onOverBudget: () => undefined,
     onFailed: fail,
   })
   const last = { active_at: 0 }
   return channelPolicy({
-    record: { uid, note: () => undefined, finish: () => undefined },
+    record: {
+      uid,
+      events: { add: () => () => undefined, end: () => undefined },
+      note: () => undefined,
+      held: () => undefined,
+      resumed: () => undefined,
+      shared: () => undefined,
+      leave: () => undefined,
+      finish: () => undefined,
+    },
     limits: undefined,
     announcement: '',
+    person: '',
     client: { address: '127.0.0.1', port: 22 },
     agentIsOurs: true,
     acceptEnv: [],
     closesAtEof: false,
     lostMessage: 'The connection to the device was lost.',
+    shells: new Set(),
     recorder: () => recorder.channel(),
+    mask: recorder.mask,
+    policy: livePolicy(sessionPolicy(openPolicy)),
     active: () => void (last.active_at = performance.now()),
   })
 }

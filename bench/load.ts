@@ -25,7 +25,7 @@ export interface RequestParts {
 
 /** A whole request as bytes. */
 export function requestBytes(
-  method: 'GET' | 'POST',
+  method: 'GET' | 'POST' | 'DELETE',
   address: string,
   { token, body }: RequestParts = {},
 ): Buffer {

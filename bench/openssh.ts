@@ -1,8 +1,8 @@
 // OpenSSH as the yardstick: its server, and its client as the load for every server. Keys and settings are of
 // a folder of the bench, and so is the login: where the system lets us, sshd and agents see a private copy of
-// /etc/passwd in which our user has /bin/sh and an empty home, because what somebody's profile does at each
-// login is not what is measured.
-import { spawn, spawnSync } from 'node:child_process'
+// /etc in which our user has /bin/sh and an empty home, because what somebody's profile does at each login is
+// not what is measured.
+import { execFileSync, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import {
   closeSync,
@@ -35,19 +35,30 @@ export function makeKey(folder: string, name: string): Keys {
   return { file, key, line: publicKeyLine(key.type, key.blob) }
 }
 
-/** Put before a command, it runs with the private copy of /etc/passwd. Empty where that cannot be. */
-export function plainLogin(folder: string): string[] {
+/**
+ * Put before a command, it runs with a private copy of /etc, where our user has a plain shell and an empty
+ * home folder, and this password if one is given. A copy of the whole folder, since a mount over one file is
+ * gone as soon as somebody replaces that file, as `useradd` does. Empty where that cannot be.
+ */
+export function plainLogin(folder: string, password?: string): string[] {
   const home = path.join(folder, 'home')
-  const passwd = path.join(folder, 'passwd')
+  const etc = path.join(folder, 'etc')
   mkdirSync(home, { recursive: true })
+  if (spawnSync('cp', ['-a', '/etc', etc]).status !== 0) return []
   const lines = readFileSync('/etc/passwd', 'utf8').split('\n')
   const plain = lines.map((line) => {
     const fields = line.split(':')
     return fields[0] === user ? [...fields.slice(0, 5), home, '/bin/sh'].join(':') : line
   })
-  writeFileSync(passwd, plain.join('\n'))
-  const prefix = ['unshare', '--mount', 'sh', '-c', 'mount --bind "$0" /etc/passwd && exec "$@"', passwd]
+  writeFileSync(path.join(etc, 'passwd'), plain.join('\n'))
+  if (password !== undefined) writeShadow(path.join(etc, 'shadow'), password)
+  const prefix = ['unshare', '--mount', 'sh', '-c', 'mount --bind "$0" /etc && exec "$@"', etc]
   return spawnSync(prefix[0]!, [...prefix.slice(1), 'true']).status === 0 ? prefix : []
+}
+
+function writeShadow(file: string, password: string): void {
+  const hash = execFileSync('openssl', ['passwd', '-6', '-stdin'], { input: password, encoding: 'utf8' })
+  writeFileSync(file, `${user}:${hash.trim()}:20000:0:99999:7:::\n`, { mode: 0o600 })
 }
 
 export interface Sshd extends Running {
@@ -71,6 +82,7 @@ export async function startSshd(folder: string, before: readonly string[], keys:
     'PermitRootLogin yes',
     'MaxSessions 1000',
     'MaxStartups 1000',
+    'Subsystem sftp internal-sftp',
   ]
   const file = path.join(folder, 'sshd_config')
   writeFileSync(file, `${settings.join('\n')}\n`)

@@ -8,6 +8,9 @@ import { readFileSync } from 'node:fs'
 import { setTimeout as wait } from 'node:timers/promises'
 import { UpgradeFailed } from '@hawser/mux'
 import { backoff } from '../agent/src/backoff.ts'
+import { pingInterval } from '../agent/src/ping-interval.ts'
+import type { WatchedReport } from '../agent/src/report.ts'
+import { resumableStreams } from '../agent/src/resumable-streams.ts'
 import { holdTunnel } from '../agent/src/tunnel.ts'
 import { authBody, isAccepted } from './fleet.ts'
 import { openLoad, requestBytes } from './load.ts'
@@ -110,6 +113,13 @@ async function live(
   }
 }
 
+/** These devices never change. */
+const noReports: WatchedReport = {
+  report: () => ({}),
+  told: () => undefined,
+  watch: () => ({ [Symbol.dispose]: () => undefined }),
+}
+
 /** What a server has answered. */
 const statusOf = (error: unknown): number | undefined =>
   error instanceof UpgradeFailed ? error.status : undefined
@@ -124,14 +134,22 @@ async function tryAll(
   const from = Math.floor(Math.random() * ports.length)
   for (const [index] of ports.entries()) {
     const port = ports[(from + index) % ports.length]!
+    const serve = (): Promise<void> => Promise.resolve()
     const parts = {
       server: `http://127.0.0.1:${port}`,
       key: key!,
-      serve: () => Promise.resolve(),
+      serve,
+      resumable: resumableStreams(serve, signal),
+      reports: noReports,
+      interval: pingInterval(),
+      connection: () => ({}),
+      leaving: () => 'stopped' as const,
+      onLost: () => undefined,
       log: () => undefined,
     }
     try {
-      return await holdTunnel(parts, agent, signal, onUp)
+      await holdTunnel(parts, agent, signal, onUp)
+      return
     } catch (error) {
       if (statusOf(error) !== undefined || index === ports.length - 1) throw error
     }
