@@ -1,8 +1,9 @@
-// How the tests run: every `*.test.ts` of a tier (tests/harness/tier.ts), on the two cores that they must pass on.
-// Run them with `npm test`, the long ones with `npm run test:long`.
+// How the tests run: every `*.test.ts` of a tier (tests/harness/tier.ts), on the two cores that they must
+// pass on. Run them with `npm test`, the long ones with `npm run test:long`.
 import { globSync } from 'node:fs'
 import path from 'node:path'
 import { defineConfig } from 'vitest/config'
+import { longestWait_ms } from './tests/harness/eventually.ts'
 import { isLong, isLongTest, isOfBothTiers } from './tests/harness/tier.ts'
 
 const root = import.meta.dirname
@@ -13,7 +14,8 @@ const files = globSync('**/*.test.ts', { cwd: root, exclude: outside }).filter(
 
 const common = {
   environment: 'node',
-  // Processes, not threads: a test may end its children, change its folder or crash without taking others along.
+  // Processes, not threads: a test may end its children, change its folder or crash without
+  // taking others along.
   pool: 'forks',
   globals: false,
   // Where it decides about a change, a test with real programs gets a second try on a machine that does
@@ -21,14 +23,18 @@ const common = {
   // machine there is none.
   retry: process.env['CI'] ? 1 : 0,
   testTimeout: 90_000,
+  expect: { poll: { timeout: longestWait_ms } },
   hookTimeout: 120_000,
 } as const
 
-// Tests that start no program share a process, and with it all that it has loaded: those of single modules in one,
-// those with a server in another, because what servers leave to the collector would slow the others down.
+// Tests that start no program share a process, and with it all that it has loaded: those of single
+// modules in one, those with a server in another, because what servers leave to the collector would
+// slow the others down.
 const ofModules = ['{contract,console,engine,mux}/**', 'ssh/src/**']
 const withServers = ['server/**', 'tests/{contract,storage,attacks}/**']
-/** Among those, tests that do start a program, that weigh their process, or that change what all of it sees. */
+/**
+ * Among those, tests that do start a program, that weigh their process, or that change what all of it sees.
+ */
 const apart = [
   '**/*{openssh,nats,browser,docker,systemd,dropbear}*',
   '**/*{memory,storm,disk,unread,large-reads,on-the-loop,tunnel-lines}*',

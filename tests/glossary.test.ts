@@ -1,6 +1,7 @@
-// The words of the code: the name of every exported interface, type and class of the server, the agent and the
-// three libraries is made of everyday words of the field and of words that docs/glossary.md explains. A new word
-// fails here: prefer one that OpenSSH, PostgreSQL, Kubernetes or Node use, or explain it in the glossary.
+// The words of the code: the name of every exported interface, type and class of the server, the agent
+// and the three libraries is made of everyday words of the field and of words that docs/glossary.md
+// explains. A new word fails here: prefer one that OpenSSH, PostgreSQL, Kubernetes or Node use, or
+// explain it in the glossary.
 import { globSync, readFileSync } from 'node:fs'
 import path from 'node:path'
 import { expect, test } from 'vitest'
@@ -20,7 +21,7 @@ const everyday = new Set(
   enrolled entry environment error event evicted exchange exchanged exit failed field file filter filtered
   find firewall flushable folder for foreign form format forward found foundation frame gcm global group
   handler handshake hash head header hit holder host http hub ident identity idle implementation import importer
-  in inbox index init input install invoice join joining kex kind known limiter limits line listen live log
+  in inbox index init input install interval invoice join joining kex kind known limiter limits line listen live log
   logged lost mac mailer main map memory message method metrics mfa migration mux name named nats needed
   negotiated negotiation new node not nothing object of offset one open opened opener opening options
   ordered origin outbox outcome output own packet page paging pair parameter parsed part passphrase
@@ -29,14 +30,25 @@ const everyday = new Set(
   reachable read reader reading reason receive received receiver record recorded recorder refusal refused
   rekey releases remote replacement reply report request reset response result revocation row rule run
   running schema sealed sealer searched select sender serialise served server service setting settings sftp
-  shared shell shown side sign signed signer signing sink size slice socket source space ssh sshd ssl start
+  shared shell shown side sign silence signed signer signing sink size slice socket source space ssh sshd ssl start
   started state statements status storage stored stream stripe supervisor system tables tag tagged target
   tcp terminal time tls token transaction transport type unauthenticated uninstall unreachable upgrade ups
   usage use user variables verification view viewer waiting watch watched watcher watching web where why
   window work writer acme conflict order renewal
   accepted counter dropped duration health histogram sample
-  ability architecture archive build counts endorsement fetch mode offer offered package release trust unpack
+  ability architecture archive build counts endorsement fetch flow meter mode offer offered package release sum
+  traffic trust unpack
   update
+  replay resumable resume arrival feature grace liveness
+  explain explanation kept reference happening leaving login loss past step timeline match mismatch
+  evidence masker secret shape follows revivable
+  compression compressor decompressor link slow zlib
+  action actor audit chained declaration note
+  allowed batch delivery destination lookup syslog webhook
+  matrix ownership people
+  due finder indexed maker port range search term thread
+  desk guest invitation invited inviting owner presence sharing standing
+  flag id tenant
 `.match(/\w+/g),
 )
 

@@ -1,7 +1,8 @@
 // `npm test`: makes sure that the programs which the tests use are there, then hands everything to vitest,
 // arguments and exit code untouched (`npm test -- tests/storage` runs a part). `npm run test:long` (`--long`)
-// runs the long tier; harness/tier.ts says which tests are in it. What the tests of this run need and the machine
-// lacks is installed or named, once and before anything runs; a test that cannot run is never skipped in silence.
+// runs the long tier; harness/tier.ts says which tests are in it. What the tests of this run need and the
+// machine lacks is installed or named, once and before anything runs; a test that cannot run is never
+// skipped in silence.
 import { spawn, spawnSync } from 'node:child_process'
 import { globSync } from 'node:fs'
 import path from 'node:path'

@@ -63,9 +63,17 @@ const domainReason =
 function ofDomain(...rules: readonly string[]): Place {
   return {
     values: [...everyRoom, ...rules.map((room) => `server/domain/${room}`)],
-    types: ['storage', 'bus', 'tunnel', 'recording', 'mail', 'billing', 'connectors'].map(
-      (room) => `server/${room}`,
-    ),
+    types: [
+      'storage',
+      'bus',
+      'tunnel',
+      'recording',
+      'search',
+      'mail',
+      'billing',
+      'connectors',
+      'receivers',
+    ].map((room) => `server/${room}`),
     because: domainReason,
   }
 }
@@ -73,13 +81,22 @@ function ofDomain(...rules: readonly string[]): Place {
 /** The folders of server/src, and of its domain. A name stands for everything below it. */
 export const rooms: Readonly<Record<string, Place>> = {
   'server/domain/callers': ofDomain(),
-  'server/domain/people': ofDomain('callers'),
-  'server/domain/billing': ofDomain('callers', 'people'),
-  'server/domain/access': ofDomain('callers', 'billing'),
-  'server/domain/devices': ofDomain('callers', 'billing', 'access'),
-  'server/domain/namespaces': ofDomain('callers', 'people', 'billing', 'access'),
-  'server/domain/sessions': ofDomain('callers', 'access', 'devices'),
-  'server/domain/system': ofDomain('callers', 'people', 'billing', 'devices', 'namespaces', 'sessions'),
+  'server/domain/audit': ofDomain('callers'),
+  'server/domain/people': ofDomain('callers', 'audit'),
+  'server/domain/billing': ofDomain('callers', 'audit', 'people'),
+  'server/domain/access': ofDomain('callers', 'audit', 'billing'),
+  'server/domain/devices': ofDomain('callers', 'audit', 'billing', 'access'),
+  'server/domain/namespaces': ofDomain('callers', 'audit', 'people', 'billing', 'access'),
+  'server/domain/sessions': ofDomain('callers', 'audit', 'people', 'access', 'devices'),
+  'server/domain/system': ofDomain(
+    'callers',
+    'audit',
+    'people',
+    'billing',
+    'devices',
+    'namespaces',
+    'sessions',
+  ),
   'server/storage': {
     values: everyRoom,
     types: [],
@@ -112,6 +129,11 @@ export const rooms: Readonly<Record<string, Place>> = {
     types: [],
     because: 'a recording is a tap on bytes and knows no rule',
   },
+  'server/search': {
+    values: [...everyRoom, 'server/recording', 'server/storage'],
+    types: [],
+    because: 'the search reads recordings and keeps an index of them, and knows no rule',
+  },
   'server/bus': {
     values: everyRoom,
     types: [],
@@ -129,10 +151,20 @@ export const rooms: Readonly<Record<string, Place>> = {
     because: 'billing speaks to the payment provider and knows no rule',
   },
   'server/connectors': {
-    values: [...everyRoom, 'engine', 'ssh'],
+    values: [...everyRoom, 'engine', 'ssh', 'server/outbound'],
     types: ['server/tunnel'],
     because:
       'connectors speak to container engines and know no rule; to the gateway a container is a device with a tunnel',
+  },
+  'server/outbound': {
+    values: everyRoom,
+    types: [],
+    because: 'outbound tells addresses apart for whoever connects on somebody’s behalf and knows no rule',
+  },
+  'server/receivers': {
+    values: [...everyRoom, 'server/outbound'],
+    types: [],
+    because: 'receivers send the batches they are given and know no rule',
   },
   'server/import': {
     values: [...everyRoom, 'server/domain'],
@@ -191,6 +223,8 @@ export const thirdParty: Readonly<Record<string, readonly string[]>> = {
   'react-aria-components': ['console'],
   '@tanstack/': ['console'],
   uqr: ['console'],
+  'lucide-react': ['console'],
+  '@fontsource-variable/': ['console'],
 }
 
 /** Packages that also run where there is no Node. */

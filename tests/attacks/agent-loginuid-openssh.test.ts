@@ -4,7 +4,7 @@
 import { execFileSync } from 'node:child_process'
 import { describe, expect, test, vi } from 'vitest'
 import { startDevice, usersOfSystem } from '../../agent/test/device.ts'
-import { makePerson } from '../../agent/test/modes.ts'
+import { makePerson } from '../../agent/test/person.ts'
 
 vi.setConfig({ testTimeout: 60_000 })
 

@@ -30,6 +30,7 @@ import { readTrust, trustFile, writeTrust } from '../../agent/src/update/trust.t
 import { deviceUpdates, type Updates } from '../../agent/src/update/updates.ts'
 import { buildOf, installFakeAgent, offerFakeAgent } from '../harness/agent-release.ts'
 import { agentArchives } from '../../server/src/http/agent-archives.ts'
+import { eventually } from '../harness/eventually.ts'
 
 interface Signer {
   readonly key: string
@@ -289,7 +290,7 @@ describe.runIf(isRoot)(`an agent (${onlyAsRoot})`, () => {
     two[Symbol.dispose]()
     expect(stopped.signal.aborted).toBe(false)
     third[Symbol.dispose]()
-    await vi.waitFor(() => expect(stopped.signal.aborted).toBe(true))
+    await eventually(() => expect(stopped.signal.aborted).toBe(true))
     expect(place.has(buildOf('b'))).toBe(true)
   })
 
@@ -322,7 +323,7 @@ describe.runIf(isRoot)(`an agent (${onlyAsRoot})`, () => {
     const later = start()
     archive = offerFakeAgent(path.join(folder, 'served'), { build: buildOf('c') })
     later.told(answer(ours, await release(), { request: 'another build of the same moment' }))
-    await vi.waitFor(() =>
+    await eventually(() =>
       expect(later.report().failed).toMatchObject({
         build: buildOf('c'),
         reason: 'the release is older than the one that this device had already',

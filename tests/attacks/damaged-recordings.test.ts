@@ -46,6 +46,7 @@ test.each<[string, (bytes: Buffer) => Buffer]>([
   for (const asked of [
     () => owner.recordings.list({ params }),
     () => owner.recordings.window({ ...channel, query: { at: 0 } }),
+    () => owner.recordings.filmstrip({ ...channel, query: {} }),
     () => owner.recordings.search({ ...channel, query: { text: 'one' } }),
   ])
     await expect(asked()).rejects.toMatchObject({ status: 424, body: { message } })

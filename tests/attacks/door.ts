@@ -27,6 +27,10 @@ export interface Knocking {
   readonly banners?: string[]
 }
 
+/** A sentence to a client without its reference, which is another each time. */
+export const withoutReference = (sentence: string): string =>
+  sentence.replaceAll(/ \(reference [2-9A-Z]{4}-[2-9A-Z]{4}\)/g, '')
+
 export const onlineDevice = `${sample.namespace}.crane-9`
 export const sshid = `pilot@${onlineDevice}`
 

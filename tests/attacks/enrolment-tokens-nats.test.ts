@@ -1,5 +1,5 @@
-// One enrolment token, presented to two nodes at the same moment: it is counted in the database, so it lets in
-// exactly as many devices as it may.
+// One enrolment token, presented to two nodes at the same moment: it is counted in the database, so it lets
+// in exactly as many devices as it may.
 import { expect, test, vi } from 'vitest'
 import { startCluster } from '../cluster/cluster.ts'
 

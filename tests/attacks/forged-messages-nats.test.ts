@@ -8,6 +8,7 @@ import { sample } from '@hawser/contract/examples'
 import { Kind } from '@hawser/contract/terminals'
 import { dial } from '../clients/web.ts'
 import { startCluster, type Cluster } from '../cluster/cluster.ts'
+import { eventually } from '../harness/eventually.ts'
 import { startOldAgent, type OldAgent } from '../harness/old-agent.ts'
 import type { Service } from '../harness/service.ts'
 
@@ -85,9 +86,6 @@ let stranger: Stranger
 const node = (at: number): Service => cluster.nodes[at]!
 const api = async (at: number) => node(at).api({ token: await cluster.world.token('owner') })
 const refusals = () => cluster.nodes.map(({ rooms }) => rooms.bus.refused).reduce((sum, one) => sum + one, 0)
-const eventually = <T>(check: () => T | Promise<T>): Promise<T> =>
-  vi.waitFor(check, { timeout: 20_000, interval: 30 })
-
 /** The terminal lives on the first node, so that the second one has to ask it for tickets. */
 beforeAll(async () => {
   cluster = opened.use(await startCluster(2))

@@ -1,6 +1,6 @@
-// An agent may show a certificate for its host key instead of the device's own key. Somebody in the place of a
-// device can show one, too: signed by a key of theirs, or with the device's key only named as the authority,
-// or one that the device signed for something else. None of them hears a password.
+// An agent may show a certificate for its host key instead of the device's own key. Somebody in the place of
+// a device can show one, too: signed by a key of theirs, or with the device's key only named as the
+// authority, or one that the device signed for something else. None of them hears a password.
 import { generateKeyPairSync } from 'node:crypto'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { sample } from '@hawser/contract/examples'

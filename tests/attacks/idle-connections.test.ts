@@ -4,11 +4,12 @@
 // terminal does not compete with strangers.
 import { once } from 'node:events'
 import type net from 'node:net'
-import { expect, test, vi } from 'vitest'
+import { expect, test } from 'vitest'
 import { Kind } from '@hawser/contract/terminals'
 import { generatePrivateKey } from '@hawser/ssh'
 import { startups, type Startup } from '../../server/src/gateway/startups.ts'
 import { dial } from '../clients/web.ts'
+import { until } from '../harness/eventually.ts'
 import { sshid, startDoor, type Door } from './door.ts'
 
 const olga = generatePrivateKey('ed25519')
@@ -46,7 +47,7 @@ test(
     // When they leave at last, they have to stay away for a while; whoever logged in does not.
     door.service.clock.forward(119_000)
     door.leave()
-    await vi.waitUntil(() => door.service.reach.ssh.unauthenticated === 0)
+    await until(() => door.service.reach.ssh.unauthenticated === 0)
     expect(await isTaken(door, '198.51.100.1')).toBe(false)
     await logIn(door, '192.0.2.9')
   },

@@ -7,6 +7,7 @@ import { allAlgorithms } from '../../ssh/src/algorithms.ts'
 import { Message } from '../../ssh/src/messages.ts'
 import { message, type Writer } from '../../ssh/src/wire.ts'
 import { startServer, type TestServer } from '../../ssh/test/server.ts'
+import { eventually, until } from '../harness/eventually.ts'
 import { rudeClient, type RudeClient } from './rude-client.ts'
 
 let server: TestServer
@@ -84,7 +85,7 @@ test.each([
   ).toBeLessThanOrEqual(most + free)
   await rude.closed
   // The attacker may be computing when it is told, and then only sees that it is over.
-  await vi.waitUntil(() => server.endings.includes('The peer wants new keys too often.'))
+  await until(() => server.endings.includes('The peer wants new keys too often.'))
   server.endings.length = 0
 })
 
@@ -103,10 +104,10 @@ async function session(rude: RudeClient): Promise<(bytes: number) => Promise<voi
       .uint32(32_768),
   )
   const is = (type: number) => (payload: Buffer) => payload[0] === type
-  await vi.waitFor(() => expect(received.some(is(Message.channelOpenConfirmation))).toBe(true))
+  await eventually(() => expect(received.some(is(Message.channelOpenConfirmation))).toBe(true))
   const id = received.find(is(Message.channelOpenConfirmation))!.readUInt32BE(5)
   transport.send(message(Message.channelRequest).uint32(id).string('exec').boolean(true).string('anything'))
-  await vi.waitFor(() => expect(received.some(is(Message.channelSuccess))).toBe(true))
+  await eventually(() => expect(received.some(is(Message.channelSuccess))).toBe(true))
   return async (bytes) => {
     for (let sent = 0; sent < bytes; sent += junk.length) {
       received.length = 0

@@ -1,5 +1,5 @@
-// A server that stops gives open sessions time to end, up to an hour. Who is removed from the namespace in that
-// time loses a terminal at once, as at any other time.
+// A server that stops gives open sessions time to end, up to an hour. Who is removed from the namespace in
+// that time loses a terminal at once, as at any other time.
 import { expect, test, vi } from 'vitest'
 import { sample } from '@hawser/contract/examples'
 import { Kind } from '@hawser/contract/terminals'

@@ -5,6 +5,7 @@ import { generateKeyPairSync } from 'node:crypto'
 import { expect, test, vi } from 'vitest'
 import { sample } from '@hawser/contract/examples'
 import { startCluster } from '../cluster/cluster.ts'
+import { eventually } from '../harness/eventually.ts'
 import { startOldAgent } from '../harness/old-agent.ts'
 
 vi.setConfig({ testTimeout: 120_000 })
@@ -21,7 +22,7 @@ test('a device that is connected to another node is not replaced', async () => {
     hostname: 'crane',
     key: newKey(),
   })
-  await vi.waitFor(() => expect(there.reach.tunnels.find(victim.uid)).toBeDefined())
+  await eventually(() => expect(there.reach.tunnels.find(victim.uid)).toBeDefined())
   await owner.devices.accept({ params: { uid: victim.uid } })
   await using thief = await startOldAgent(here, {
     version: 2,

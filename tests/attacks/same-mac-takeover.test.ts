@@ -3,9 +3,10 @@
 // connected accepting is refused, and when it is not, whoever accepts is told before and afterwards whom the
 // newcomer replaces.
 import { generateKeyPairSync } from 'node:crypto'
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { sample } from '@hawser/contract/examples'
 import { openDesk, type Desk } from '../../cli/test/program.ts'
+import { eventually } from '../harness/eventually.ts'
 import { startOldAgent } from '../harness/old-agent.ts'
 import { sharedPlace, startPlace } from '../harness/place.ts'
 
@@ -75,7 +76,7 @@ describe('while the other one is connected', () => {
     })
     victim.cut()
     await victim.lost
-    await vi.waitFor(() => place.owner.devices.accept({ params: { uid: thief.uid } }))
+    await eventually(() => place.owner.devices.accept({ params: { uid: thief.uid } }))
     expect(await statusOf(thief.uid)).toMatchObject({ status: 'accepted', name: 'derrick' })
   })
 })

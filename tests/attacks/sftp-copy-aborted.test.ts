@@ -3,12 +3,13 @@
 import { mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
-import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import { afterAll, beforeAll, expect, test } from 'vitest'
 import { localFiles, type FileSystem } from '../../ssh/src/sftp/files.ts'
 import { Open, packetsOf, Sftp, Status, writeAttributes } from '../../ssh/src/sftp/protocol.ts'
 import { serveSftp } from '../../ssh/src/sftp/server.ts'
 import { Reader, Writer } from '../../ssh/src/wire.ts'
 import { pair } from '../../ssh/test/pairs.ts'
+import { eventually } from '../harness/eventually.ts'
 
 let home: string
 beforeAll(() => void (home = mkdtempSync(path.join(tmpdir(), 'hawser-copy-'))))
@@ -76,7 +77,7 @@ async function endless(files: FileSystem & { copied(): number }) {
   const line = await sftp(files)
   const [from, to] = [await line.open('/dev/zero', Open.read), await line.open('/dev/null', Open.write)]
   await line.copy(from, to)
-  await vi.waitFor(() => expect(files.copied()).toBeGreaterThan(1_000_000))
+  await eventually(() => expect(files.copied()).toBeGreaterThan(1_000_000))
   return { line, from, to }
 }
 

@@ -6,6 +6,7 @@ import { afterAll, beforeAll, beforeEach, expect, test, vi } from 'vitest'
 import { Message } from '../../ssh/src/messages.ts'
 import { message } from '../../ssh/src/wire.ts'
 import { startProgram, temporaryFolder, type Program } from '../failures/program.ts'
+import { eventually } from '../harness/eventually.ts'
 import { kexInit, rudeClient, unknown, type RudeClient } from './rude-client.ts'
 
 vi.setConfig({ testTimeout: 120_000 })
@@ -60,7 +61,7 @@ test('whoever asks for new keys before the login is let go, and nothing is kept 
   expect(await grown_mib()).toBeLessThan(most_mib)
   for (const rude of all) rude.socket.resume()
   await Promise.all(all.map((rude) => rude.closed))
-  await vi.waitFor(() => expect(reasons('New keys are not made before the login.')).toBe(strangers))
+  await eventually(() => expect(reasons('New keys are not made before the login.')).toBe(strangers))
 })
 
 test('whoever reads no answer before the login is let go', async () => {
@@ -77,5 +78,5 @@ test('whoever reads no answer before the login is let go', async () => {
   expect(await grown_mib()).toBeLessThan(most_mib)
   for (const rude of all) rude.socket.resume()
   await Promise.all(all.map((rude) => rude.closed))
-  await vi.waitFor(() => expect(reasons('The peer does not read what it asks for.')).toBe(strangers))
+  await eventually(() => expect(reasons('The peer does not read what it asks for.')).toBe(strangers))
 })

@@ -3,11 +3,12 @@
 import { once } from 'node:events'
 import net from 'node:net'
 import tls from 'node:tls'
-import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import { afterAll, beforeAll, expect, test } from 'vitest'
 import { folder } from '../../ssh/test/programs.ts'
 import { handshakes } from '../../server/src/tls/handshakes.ts'
 import { limiter } from '../../server/src/kit/limiter.ts'
 import { makeAuthority } from '../harness/authority.ts'
+import { until } from '../harness/eventually.ts'
 import { startService, type Service } from '../harness/service.ts'
 
 const where = folder()
@@ -53,11 +54,11 @@ test('handshakes that are never finished are few for each source, and others are
   await using service = await start('0/10')
   const silent = await Promise.all(Array.from({ length: 300 }, async () => dial(service, '127.0.0.2')))
   const closed = () => silent.filter((socket) => socket.closed || socket.destroyed).length
-  await vi.waitUntil(() => closed() === 200)
+  await until(() => closed() === 200)
   expect(await isServed(service, '127.0.0.2')).toBe(false)
   expect(await isServed(service, '127.0.0.3')).toBe(true)
   for (const socket of opened) socket.destroy()
-  await vi.waitUntil(async () => isServed(service, '127.0.0.2'))
+  await until(async () => isServed(service, '127.0.0.2'))
 })
 
 test('what is no TLS frees its place at once', async () => {

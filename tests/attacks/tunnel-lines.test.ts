@@ -2,6 +2,7 @@
 // does not end, sends longer ones than agents do, and does not read ours.
 import { expect, test, vi } from 'vitest'
 import { pickUps, revdialTunnel } from '../../server/src/tunnel/accept/revdial.ts'
+import { Meter } from '../../server/src/tunnel/meter.ts'
 import { held_bytes, mib } from './held.ts'
 import { rogueDevice, turns, wsBinary, type RogueDevice } from './mux-device.ts'
 
@@ -10,7 +11,7 @@ const waiting = pickUps(() => ({ [Symbol.dispose]: () => undefined }))
 
 function tunnel(): { rogue: RogueDevice; tunnel: ReturnType<typeof revdialTunnel> } {
   const rogue = rogueDevice()
-  return { rogue, tunnel: revdialTunnel(device, rogue.carrier, waiting) }
+  return { rogue, tunnel: revdialTunnel(device, rogue.carrier, waiting, new Meter()) }
 }
 
 test('the beginning of a line keeps no more than itself', async () => {

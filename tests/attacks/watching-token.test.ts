@@ -4,7 +4,9 @@
 import { expect, test, vi } from 'vitest'
 import { sample } from '@hawser/contract/examples'
 import { dialWebSocket } from '@hawser/mux'
+import { mostOfNamespace } from '../../server/src/http/watch.ts'
 import { apiOf, sharedQuarters, terminal } from '../clients/web.ts'
+import { eventually } from '../harness/eventually.ts'
 
 const quarters = sharedQuarters()
 
@@ -103,7 +105,7 @@ test('news of others ask nobody for a viewer, and a database that is away shows 
   looked.mockClear()
   const socket = await dialWebSocket(address)
   // At the door, and once the viewer would hear of a change.
-  await vi.waitFor(() => expect(looked).toHaveBeenCalledTimes(2))
+  await eventually(() => expect(looked).toHaveBeenCalledTimes(2))
   looked.mockClear()
   let closed = false
   socket.once('close', () => (closed = true)).resume()
@@ -113,11 +115,44 @@ test('news of others ask nobody for a viewer, and a database that is away shows 
   expect(looked).not.toHaveBeenCalled()
   looked.mockRejectedValueOnce(new Error('The database is away.'))
   bus.tell('member.changed', own)
-  await vi.waitFor(() => expect(looked).toHaveBeenCalledOnce())
+  await eventually(() => expect(looked).toHaveBeenCalledOnce())
   bus.tell('member.changed', own)
-  await vi.waitFor(() => expect(looked).toHaveBeenCalledTimes(2))
+  await eventually(() => expect(looked).toHaveBeenCalledTimes(2))
   await looked.mock.results[1]?.value
   looked.mockRestore()
   expect([closed, socket.readyState]).toEqual([false, socket.OPEN])
   socket.terminate()
+})
+
+test('a namespace has sixty-four live views at a time, and a place that is left is free again', async () => {
+  const sessions = [await going(), await going(), await going(), await going(), await going()]
+  const live = ({ uid, ticket }: (typeof sessions)[number]) =>
+    ticket().then((token) =>
+      dialWebSocket(
+        `${quarters().service.url.replace('http', 'ws')}/api/sessions/${uid}/live?ticket=${token}`,
+      ),
+    )
+  const open: { terminate(): void }[] = []
+  const refusals: unknown[] = []
+  try {
+    // A recording has sixteen viewers, so that several are needed.
+    for (let number = 0; number < 70; number++)
+      await live(sessions[number % 5]!).then(
+        (socket) => open.push(socket),
+        (error: { status?: number }) => refusals.push(error.status),
+      )
+    // Those that looked whether the session goes on may have been there still.
+    expect(open.length).toBeGreaterThan(55)
+    expect(open.length).toBeLessThanOrEqual(mostOfNamespace)
+    expect(new Set(refusals)).toEqual(new Set([429]))
+    // Those who come to type have places of their own.
+    const { uid } = sessions[0]!
+    const { token } = (await (await apiOf(quarters(), 'operator')).sessions.join({ params: { uid } })).body
+    expect(await status(uid, `?ticket=${token}`)).toBe(101)
+    for (const socket of open.splice(0)) socket.terminate()
+    await vi.waitFor(async () => void open.push(await live(sessions[0]!)), { timeout: 10_000, interval: 100 })
+  } finally {
+    for (const socket of open) socket.terminate()
+    for (const { shell } of sessions) shell[Symbol.dispose]()
+  }
 })

@@ -1,6 +1,6 @@
-// The lines of docs/guides/without-an-agent.md and docs/guides/small-devices.md that connect a device, and the
-// one that install.sh prints on a 32-bit machine, run as they stand there: only the names, the key and the
-// ports are those of the test, and the server's host key is taken without asking.
+// The lines of docs/guides/without-an-agent.md and docs/guides/small-devices.md that connect a device, and
+// the one that install.sh prints on a 32-bit machine, run as they stand there: only the names, the key and
+// the ports are those of the test, and the server's host key is taken without asking.
 import { readFileSync } from 'node:fs'
 import path from 'node:path'
 import { beforeAll, expect, test } from 'vitest'

@@ -68,8 +68,9 @@ describe('hawser ssh', () => {
     expect(terminal.shown()).toMatch(/\/dev\/pts\//)
   })
 
-  test('gives a command with dashes as it is', async () => {
-    const said = await desk.hawser(['ssh', ...flags(), at(way.agent.name), '--', 'printf', '%s', '-v'])
+  test('gives ssh its options, and a command with dashes as it is', async () => {
+    const words = ['ssh', '-C', ...flags(), at(way.agent.name), '--', 'printf', '%s', '-v']
+    const said = await desk.hawser(words)
     expect(said).toMatchObject({ code: 0, stdout: '-v' })
   })
 

@@ -349,6 +349,21 @@ describe('a mistake', () => {
   })
 })
 
+test('sessions are listed by their time, by moments and by how long ago they began', async () => {
+  using desk = openDesk({ HAWSER_SERVER: service.url, HAWSER_API_KEY: sample.apiKey })
+  const list = async (...words: string[]) => {
+    const { code, stdout, stderr } = await desk.hawser(['sessions', 'list', '-o', 'json', ...words])
+    return code === 0 ? (JSON.parse(stdout) as { uid: string }[]).map(({ uid }) => uid) : [code, stderr]
+  }
+  const all = await list('--live-first')
+  expect(all).toContain(sample.session)
+  expect(await list('--from', '36500d', '--to', '0s')).toEqual(all)
+  expect(await list('--to', '36500d')).toEqual([])
+  expect(await list('--from', '1999-12-31T23:00:00Z', '--no-recorded')).toContain(sample.session)
+  expect(await list('--recorded')).not.toContain(sample.session)
+  expect(await list('--from', 'last summer')).toEqual([2, expect.stringMatching(/from: a day such as/)])
+})
+
 describe('help', () => {
   test.each([
     [['--help'], /Commands:\n.*login/],

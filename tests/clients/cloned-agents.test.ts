@@ -9,10 +9,10 @@ import { expect, test, vi } from 'vitest'
 import { sample } from '@hawser/contract/examples'
 import { run } from '../../ssh/test/programs.ts'
 import { startAgent } from '../harness/agent.ts'
+import { eventually, until } from '../harness/eventually.ts'
 import { startOldAgent } from '../harness/old-agent.ts'
 import { startService, type Service } from '../harness/service.ts'
 import { buildWorld } from '../harness/world.ts'
-import { eventually } from './way.ts'
 
 vi.setConfig({ testTimeout: 60_000 })
 
@@ -53,6 +53,10 @@ test('two real agents with one key: few flaps, one line, a mark, and a way out',
   await eventually(async () =>
     expect((await shown()).conflict?.addresses).toEqual(['127.0.0.1', '127.0.0.1']),
   )
+  const { events } = (await owner.devices.timeline({ params: { uid }, query: {} })).body
+  expect(events.filter(({ kind }) => kind === 'conflict')).toMatchObject([
+    { sentence: expect.stringContaining('127.0.0.1 and 127.0.0.1') as unknown },
+  ])
   const { body: listed } = await owner.devices.list({ query: {} })
   expect(listed.find((device) => device.uid === uid)?.conflict).toBeDefined()
   const ups = (): number =>
@@ -124,7 +128,7 @@ test('a device that comes back again and again is one device', async () => {
   await using agent = await startAgent(service)
   for (let loss = 0; loss < 6; loss += 1) {
     // The agent says that it is up before the server has entered the tunnel.
-    const tunnel = await vi.waitUntil(() => service.reach.tunnels.find(agent.uid))
+    const tunnel = await until(() => service.reach.tunnels.find(agent.uid))
     const up = agent.logged('tunnel.up')
     tunnel.close('lost')
     await up

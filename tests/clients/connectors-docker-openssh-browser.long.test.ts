@@ -1,35 +1,19 @@
 // The console's page of connectors in a real browser, with a real engine behind it: an engine is added, its
 // container appears among the devices and is let in, and what goes wrong is told in a sentence.
-import { readFileSync } from 'node:fs'
-import { createRequire } from 'node:module'
-import type { Browser, Page } from 'playwright-core'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { sample } from '@hawser/contract/examples'
-import { openBrowser, visit } from '../harness/browser.ts'
-import { choose, complaint, field, fill, goTo, heading, press, row, seen, signIn, told } from './console.ts'
+import { sharedBrowser, violations } from '../harness/browser.ts'
+import { choose, complaint, field, fill, goTo, heading, press, row, seen, told, visitAs } from './console.ts'
 import { sharedDock } from './dock.ts'
 
-const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
 const dock = sharedDock({ tcp: true })
-let browser: Browser
-beforeAll(async () => {
-  browser = await openBrowser()
-})
-afterAll(() => browser.close())
-
-async function violations(page: Page): Promise<string[]> {
-  await page.evaluate(axe)
-  return page.evaluate<string[]>(`axe.run(document, { resultTypes: ['violations'] }).then(({ violations }) =>
-    violations.flatMap(({ id, nodes }) => nodes.map(({ target, failureSummary }) => id + ': ' + target.join(' ') + ' ' + failureSummary)))`)
-}
+const browser = sharedBrowser()
 
 test('an administrator adds an engine, lets its container in, and manages the connector', async () => {
   await dock.docker.container('deck')
-  await using person = await visit(browser, dock.service, { reducedMotion: 'reduce' })
+  await using person = await visitAs(sample.administrator, browser, dock.service, { reducedMotion: 'reduce' })
   const { page } = person
   const where = `127.0.0.1:${dock.docker.port}`
-  await page.goto('/login')
-  await signIn(page, sample.administrator)
   await goTo(page, 'Connectors')
   await row(page, 'engine.invalid:2375').getByText('off', { exact: true }).waitFor()
 
@@ -109,15 +93,12 @@ test.each([
   async (colorScheme, width) => {
     const good = await dock.connect({ accept: true })
     const bad = await dock.connect({ port: 1 }, 'failed')
-    await using person = await visit(browser, dock.service, {
+    await using person = await visitAs(sample.administrator, browser, dock.service, {
       viewport: { width, height: 800 },
       colorScheme,
       reducedMotion: 'reduce',
     })
     const { page } = person
-    await page.goto('/login')
-    await signIn(page, sample.administrator)
-    await page.getByRole('heading', { level: 1, name: sample.namespace }).waitFor()
     await page.goto('/connectors')
     await row(page, `127.0.0.1:${dock.docker.port}`).first().getByText('connected', { exact: true }).waitFor()
     await row(page, '127.0.0.1:1').first().getByText('failed', { exact: true }).waitFor()

@@ -2,11 +2,10 @@
 // with the list of what the server refused, which it provoked itself, and with no trouble: no error in a
 // script, nothing stopped by the policy, no request to anybody else. How every page looks and reads is in
 // console-look-browser.test.ts.
-import type { Browser } from 'playwright-core'
-import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import { expect, test } from 'vitest'
 import { ApiError } from '@hawser/contract/client'
 import { sample } from '@hawser/contract/examples'
-import { openBrowser, visit } from '../harness/browser.ts'
+import { sharedBrowser, visit } from '../harness/browser.ts'
 import { startService } from '../harness/service.ts'
 import { buildWorld } from '../harness/world.ts'
 import {
@@ -24,18 +23,12 @@ import {
   seen,
   signIn,
   signOut,
-  told,
   tokenOf,
+  told,
+  visitAs,
 } from './console.ts'
 
-let browser: Browser
-beforeAll(async () => {
-  browser = await openBrowser()
-})
-afterAll(() => browser.close())
-
-// A machine may do other things too: only a step that never happens is to fail.
-vi.setConfig({ testTimeout: 180_000 })
+const browser = sharedBrowser()
 
 test('the first person sets the server up, sees a device arrive, lets it in, signs out and comes back', async () => {
   await using service = await startService()
@@ -117,7 +110,7 @@ test('the first person sets the server up, sees a device arrive, lets it in, sig
   await signIn(page, { username: 'sam', password: 'lightship' })
   await page.getByRole('alert').getByText('The username or the password is wrong.').waitFor()
   await signIn(page, { username: 'sam@example.com', password: 'lighthouse' })
-  await heading(page, 'lagoon')
+  await heading(page, 'Devices')
 
   // The link has done its work.
   await page.goto(`/setup?code=${code}`)
@@ -153,10 +146,8 @@ test('an owner names and tags a device, and gives access with a public key, a ru
   await using service = await startService()
   const world = await buildWorld(service)
   const api = service.api({ token: await world.token('owner') })
-  await using person = await visit(browser, service)
+  await using person = await visitAs(sample.owner, browser, service)
   const { page } = person
-  await page.goto('/login')
-  await signIn(page, sample.owner)
 
   await goTo(page, 'Devices')
   await choose(page, 'More for crane-1', 'Rename …')
@@ -175,7 +166,8 @@ test('an owner names and tags a device, and gives access with a public key, a ru
     tags: ['north', 'tall'],
   })
   // By the tag one finds it, and by another nothing.
-  await field(page, 'Tag').selectOption('tall')
+  await field(page, 'Search').pressSequentially('tag:tall ')
+  await page.waitForURL('**/devices?tag=tall')
   await row(page, 'gantry').waitFor()
   await field(page, 'Search').fill('winch')
   await seen(page, 'No device fits what you look for.')
@@ -186,7 +178,8 @@ test('an owner names and tags a device, and gives access with a public key, a ru
   await press(page, 'Add a public key')
   await fill(page, { 'Public key': 'nonsense', Name: 'olga at home' })
   await press(page, 'Add the key')
-  await page.getByRole('dialog').getByRole('alert').filter({ hasText: /./ }).waitFor()
+  await page.getByRole('dialog').getByLabel('Public key').and(page.locator('[aria-invalid]')).waitFor()
+  expect(await complaint(page, 'Public key')).toMatch(/^[A-Z].*\.$/)
   await fill(page, { 'Public key': atob(sample.publicKeyLine), 'Users on the device': '^root$' })
   await field(page, 'Devices').selectOption('tags')
   await fill(page, { Tags: 'tall' })
@@ -200,6 +193,7 @@ test('an owner names and tags a device, and gives access with a public key, a ru
 
   await goTo(page, 'Firewall rules')
   await press(page, 'Add a rule')
+  await field(page, 'What it does').selectOption('deny')
   await fill(page, { Priority: '7', 'Source address': '^192\\.0\\.2\\.' })
   await press(page, 'Add the rule')
   await told(page, 'The rule is added.')
@@ -210,6 +204,11 @@ test('an owner names and tags a device, and gives access with a public key, a ru
   await choose(page, `More for rule ${rule!.id}`, 'Switch off')
   await told(page, 'The rule is switched off.')
   expect((await api.firewall.get({ params: { id: rule!.id } })).body.active).toBe(false)
+
+  await goTo(page, 'Audit log')
+  await page.getByLabel('Action').selectOption('firewall.')
+  await seen(page, 'A firewall rule was created')
+  await seen(page, 'A firewall rule changed')
 
   await goTo(page, 'API keys')
   await press(page, 'Make an API key')
@@ -261,10 +260,8 @@ test('an owner names and tags a device, and gives access with a public key, a ru
 test('a person switches the second factor on, signs in with it, and off again with a recovery code', async () => {
   await using service = await startService()
   const world = await buildWorld(service)
-  await using person = await visit(browser, service)
+  await using person = await visitAs(sample.observer, browser, service)
   const { page } = person
-  await page.goto('/login')
-  await signIn(page, sample.observer)
   await choose(page, /: profile and more$/, 'Profile and second factor')
   await heading(page, 'Profile')
   await seen(page, 'It needs a recovery e-mail')
@@ -313,7 +310,7 @@ test('a person switches the second factor on, signs in with it, and off again wi
   await press(page, 'Change the password')
   await told(
     page,
-    'Your password is changed. All other sign-ins have ended; copies of this one end within 72 hours.',
+    'Your password is changed. All other sign-ins have ended; this one goes on for 72 hours at most.',
   )
   await page.goto('/')
   await heading(page, sample.namespace)
@@ -328,10 +325,8 @@ test('an operator rejects a device after a question, and gives a new one its own
   await using service = await startService()
   await buildWorld(service)
   await enrol(service, sample.tenant, 'crane-1', '00:00:5e:00:53:31')
-  await using person = await visit(browser, service)
+  await using person = await visitAs(sample.operator, browser, service)
   const { page } = person
-  await page.goto('/login')
-  await signIn(page, sample.operator)
   const waiting = page.getByRole('region', { name: 'Waiting to be let in' })
   await waiting.getByRole('button', { name: 'Accept crane-1' }).click()
   await page.getByRole('dialog', { name: 'This name is in use' }).waitFor()
@@ -374,14 +369,11 @@ test('whoever accepts a device is told before and afterwards which one it replac
         tenant_id: sample.tenant,
       },
     })
-  await using person = await visit(browser, service)
+  await using person = await visitAs(sample.operator, browser, service)
   const { page } = person
-  await page.goto('/login')
-  await signIn(page, sample.operator)
-  await heading(page, sample.namespace)
   await page.goto('/devices?status=pending')
   await row(page, 'anew').getByText('would replace crane-1').waitFor()
-  await field(page, 'All on this page').check()
+  await field(page, 'Choose all').check()
   await press(page, 'Accept 4 devices')
   await told(page, /^3 of 4 could not be accepted: /)
   for (const name of ['anew', 'agent-1', 'agent-2'])
@@ -406,31 +398,27 @@ test('many devices are let in at once, and the one that is refused stays chosen 
   await buildWorld(service)
   for (let n = 10; n < 32; n += 1)
     await enrol(service, sample.tenant, n === 10 ? 'crane-1' : `pump-${n}`, `00:00:5e:00:53:${n}`)
-  await using person = await visit(browser, service)
+  await using person = await visitAs(sample.operator, browser, service)
   const { page } = person
-  await page.goto('/login')
-  await signIn(page, sample.operator)
-  await heading(page, sample.namespace)
   await page.goto('/devices?status=pending')
-  await seen(page, '1 to 20 of 23')
-  await press(page, 'Next')
-  await seen(page, '21 to 23 of 23')
-  expect(await page.getByRole('list', { name: 'Devices' }).locator('strong').allTextContents()).toEqual([
-    'pump-29',
-    'pump-30',
-    'pump-31',
+  const table = page.getByRole('table', { name: 'Devices' })
+  await table.waitFor()
+  expect(await table.getAttribute('aria-rowcount'), 'with the head').toBe('24')
+  expect((await table.locator('strong').allTextContents()).slice(0, 3)).toEqual([
+    'buoy',
+    'crane-1',
+    'pump-11',
   ])
-  await page.goBack()
-  await field(page, 'All on this page').check()
+  await field(page, 'Choose all').check()
   await field(page, 'Choose buoy').uncheck()
-  await press(page, 'Accept 19 devices')
-  await told(page, /^1 of 19 could not be accepted: crane-1: /)
+  await press(page, 'Accept 22 devices')
+  await told(page, /^1 of 22 could not be accepted: crane-1: /)
   expect(await field(page, 'Choose crane-1').isChecked()).toBe(true)
   expect(await field(page, 'Choose buoy').isChecked()).toBe(false)
   const { total } = await service
     .api({ token: await tokenOf(page) })
     .devices.list({ query: { status: 'accepted' } })
-  expect(total).toBe(19)
+  expect(total).toBe(22)
   expect(person.refusals).toEqual([expect.stringMatching(/^409 .*\/accept$/)])
   expect(person.troubles).toEqual([])
 })
@@ -438,11 +426,8 @@ test('many devices are let in at once, and the one that is refused stays chosen 
 test('an observer sees everything and finds nothing to change it with', async () => {
   await using service = await startService()
   await buildWorld(service)
-  await using person = await visit(browser, service)
+  await using person = await visitAs(sample.observer, browser, service)
   const { page } = person
-  await page.goto('/login')
-  await signIn(page, sample.observer)
-  await heading(page, sample.namespace)
   for (const [address, sign] of [
     ['/', 'buoy'],
     ['/devices', 'crane-1'],
@@ -453,16 +438,32 @@ test('an observer sees everything and finds nothing to change it with', async ()
     ['/api-keys', sample.apiKeyName],
     ['/connectors', 'engine.invalid:2375'],
     ['/settings', 'olga'],
+    ['/audit', 'Administrators of the namespace see the audit log.'],
   ] as const) {
     await page.goto(address)
     await page.getByRole('main').getByText(sign).first().waitFor()
     const buttons = await page.getByRole('main').getByRole('button').allTextContents()
-    const allowed = ['Copy', 'Copy SSH line', ...(address === '/connectors' ? ['More'] : [])]
+    const allowed = [
+      'Copy',
+      'Copy SSH line',
+      // Of a device that is offline.
+      ' Terminal',
+      // The menu of a row.
+      ...(address === '/connectors' ? [''] : []),
+      ...(address === '/settings' ? ['Leave the namespace'] : []),
+      // To look at them in another way.
+      ...(address === '/devices' ? ['Name', 'State', 'System', 'Agent', 'Address', ' Views ', ''] : []),
+    ]
     expect({ address, others: buttons.filter((text) => !allowed.includes(text)) }).toEqual({
       address,
       others: [],
     })
   }
+  await goTo(page, 'Devices')
+  await press(page, 'More for crane-1')
+  expect(await page.getByRole('menuitem').allTextContents()).toEqual(['Copy SSH line'])
+  expect(await page.getByRole('checkbox').count()).toBe(0)
+  await page.keyboard.press('Escape')
   await goTo(page, 'Connectors')
   await press(page, 'More for engine.invalid:2375')
   expect(await page.getByRole('menuitem').allTextContents()).toEqual(['What the engine says …'])
@@ -474,10 +475,8 @@ test('an observer sees everything and finds nothing to change it with', async ()
 test('an operator who becomes an observer while looking loses the buttons, and a removed one the namespace', async () => {
   await using service = await startService()
   const world = await buildWorld(service)
-  await using person = await visit(browser, service)
+  await using person = await visitAs(sample.operator, browser, service)
   const { page } = person
-  await page.goto('/login')
-  await signIn(page, sample.operator)
   const accept = page.getByRole('button', { name: 'Accept buoy' })
   await accept.waitFor()
   const owner = service.api({ token: await world.token('owner') })
@@ -505,16 +504,13 @@ test('a member of two namespaces changes between them, and goes to a device by t
     body: { identifier: sample.owner.username, role: 'observer' },
   })
   await enrol(service, sample.otherTenant, 'pump-77', '00:00:5e:00:53:77')
-  await using person = await visit(browser, service)
+  await using person = await visitAs(sample.owner, browser, service)
   const { page } = person
-  await page.goto('/login')
-  await signIn(page, sample.owner)
-  await heading(page, sample.namespace)
   await choose(page, 'Namespace harbour', 'elsewhere')
   await heading(page, 'elsewhere')
   await seen(page, 'Signed in as olga, observer of this namespace')
   await page.keyboard.press('Control+k')
-  await page.getByRole('searchbox', { name: 'Page or device' }).waitFor()
+  await page.getByRole('searchbox', { name: 'Page, thing or action' }).waitFor()
   await page.keyboard.type('ump-7')
   await page.getByRole('menuitem', { name: /^pump-77/ }).waitFor()
   await page.keyboard.press('ArrowDown')

@@ -1,40 +1,26 @@
-// The console's way in for devices without an agent: the lines that they run, enrolment keys added and deleted
-// by an administrator and only seen by an observer, and the login key.
-import type { Browser } from 'playwright-core'
-import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+// The console's way in for devices without an agent: the lines that they run, enrolment keys added and
+// deleted by an administrator and only seen by an observer, and the login key.
+import { expect, test } from 'vitest'
 import { sample } from '@hawser/contract/examples'
 import { generatePrivateKey, publicKeyLine } from '@hawser/ssh'
-import { openBrowser, visit } from '../harness/browser.ts'
+import { sharedBrowser } from '../harness/browser.ts'
+import { sharedPlace } from '../harness/place.ts'
 import { startService, type Service } from '../harness/service.ts'
-import { buildWorld, type World } from '../harness/world.ts'
-import { fill, goTo, press, row, seen, told } from './console.ts'
+import { buildWorld } from '../harness/world.ts'
+import { complaint, field, fill, goTo, press, row, seen, told, visitAs, type Account } from './console.ts'
 
-vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 })
+const place = sharedPlace()
+const browser = sharedBrowser()
 
-let browser: Browser
-let service: Service
-let world: World
-beforeAll(async () => {
-  browser = await openBrowser()
-  service = await startService()
-  world = await buildWorld(service)
-})
-afterAll(async () => {
-  await browser.close()
-  await service[Symbol.asyncDispose]()
-})
-
-async function signedIn(role: 'administrator' | 'observer', at = { service, world }) {
-  const person = await visit(browser, at.service, {})
-  await person.page.goto('/login')
-  await person.page.evaluate(`sessionStorage.setItem('hawser.token', '${await at.world.token(role)}')`)
-  await person.page.goto('/')
+/** The window of somebody who wants to add a device. */
+async function visitToAdd(who: Account, at: Service = place) {
+  const person = await visitAs(who, browser, at)
   await goTo(person.page, 'Add a device')
   return person
 }
 
 test('an administrator adds an enrolment key, reads the lines, and deletes it again; an observer only reads', async () => {
-  await using person = await signedIn('administrator')
+  await using person = await visitToAdd(sample.administrator)
   const { page } = person
   await seen(page, `ssh -N -R 0:localhost:22 -p 2222 -i <enrolment key> ${sample.tenant}.<name>@hawser.test`)
   // The page says for which machines there is no agent, and what works there, as install.sh does.
@@ -43,20 +29,22 @@ test('an administrator adds an enrolment key, reads the lines, and deletes it ag
     page,
     `SHELLHUB_SERVER_ADDRESS=http://hawser.test SHELLHUB_TENANT_ID=${sample.tenant} SHELLHUB_PRIVATE_KEY=/etc/shellhub.key ./shellhub-agent`,
   )
-  const { body: login } = await service.api({ token: await world.token('observer') }).enrolmentKeys.loginKey()
+  const { body: login } = await place.observer.enrolmentKeys.loginKey()
   await seen(page, login.public_key)
 
   await press(page, 'Add an enrolment key')
   await fill(page, { Name: 'boilers', 'Public key': 'rope' })
   await press(page, 'Add the key')
-  await seen(page, /public_key: /)
+  // At the field, without the name that the API has for it.
+  await field(page, 'Public key').and(page.locator('[aria-invalid]')).waitFor()
+  expect(await complaint(page, 'Public key')).not.toMatch(/public_key/)
   const { type, blob } = generatePrivateKey()
   await fill(page, { 'Public key': publicKeyLine(type, blob) })
   await press(page, 'Add the key')
   await told(page, 'The enrolment key boilers is added.')
   await row(page, 'boilers').waitFor()
 
-  await using other = await signedIn('observer')
+  await using other = await visitToAdd(sample.observer)
   await row(other.page, 'boilers').waitFor()
   expect(await other.page.getByRole('button', { name: 'Add an enrolment key' }).count()).toBe(0)
   expect(await other.page.getByRole('button', { name: 'Delete boilers' }).count()).toBe(0)
@@ -69,12 +57,13 @@ test('an administrator adds an enrolment key, reads the lines, and deletes it ag
 
 test('a person who opened the console as localhost is told that other machines cannot use the lines', async () => {
   const hint = /which on any other machine is that machine itself/
-  await using known = await signedIn('administrator')
+  await using known = await visitToAdd(sample.administrator)
   await seen(known.page, `curl -fsSL 'http://hawser.test/install.sh' | sh`)
   expect(await known.page.getByText(hint).count()).toBe(0)
 
   await using local = await startService({ env: { HAWSER_URL: '' } })
-  await using person = await signedIn('administrator', { service: local, world: await buildWorld(local) })
+  await buildWorld(local)
+  await using person = await visitToAdd(sample.administrator, local)
   await seen(person.page, `curl -fsSL '${local.url}/install.sh' | sh`)
   await seen(person.page, hint)
 })

@@ -1,33 +1,15 @@
 // How the console looks and reads, in a real browser: every page, light on a desk and dark on a phone, passes
 // axe (names, roles, contrast), fits its screen and has one heading of the first level; dialogs and menus
 // too. And the policy of the pages really stops what is not ours.
-import { readFileSync } from 'node:fs'
-import { createRequire } from 'node:module'
-import type { Browser, Page } from 'playwright-core'
-import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import type { Page } from 'playwright-core'
+import { expect, test } from 'vitest'
 import { sample } from '@hawser/contract/examples'
-import { openBrowser, visit } from '../harness/browser.ts'
-import { startService, type Service } from '../harness/service.ts'
-import { buildWorld, type World } from '../harness/world.ts'
-import { choose, press } from './console.ts'
+import { sharedBrowser, violations, visit } from '../harness/browser.ts'
+import { sharedPlace } from '../harness/place.ts'
+import { choose, press, signedInTo } from './console.ts'
 
-const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
-
-let browser: Browser
-let service: Service
-let world: World
-beforeAll(async () => {
-  browser = await openBrowser()
-  service = await startService()
-  world = await buildWorld(service)
-})
-afterAll(async () => {
-  await browser.close()
-  await service[Symbol.asyncDispose]()
-})
-
-// A machine may do other things too: only a step that never happens is to fail.
-vi.setConfig({ testTimeout: 300_000 })
+const place = sharedPlace()
+const browser = sharedBrowser()
 
 const outside = [
   '/login',
@@ -47,28 +29,25 @@ const inside = [
   '/',
   '/devices',
   '/devices?status=pending&find=none',
+  '/devices?status=pending&cols=state%2Cmac%2Cseen%2Ccreated&sort=seen&desc=true',
+  '/devices?map=true',
   `/devices/${sample.device}`,
   `/devices/${'f'.repeat(64)}`,
   '/add-device',
   '/sessions',
   '/sessions?past=true',
   `/sessions/${sample.session}`,
+  '/search',
   '/public-keys',
   '/firewall',
   '/api-keys',
   '/connectors',
   '/settings',
+  '/audit',
   '/announcements',
   '/billing',
   '/profile',
 ]
-
-/** What axe finds wrong: the rule and the elements. Our animations would be caught half-way. */
-async function violations(page: Page): Promise<string[]> {
-  await page.evaluate(axe)
-  return page.evaluate<string[]>(`axe.run(document, { resultTypes: ['violations'] }).then(({ violations }) =>
-    violations.flatMap(({ id, nodes }) => nodes.map(({ target, failureSummary }) => id + ': ' + target.join(' ') + ' ' + failureSummary)))`)
-}
 
 interface Facts {
   tooWide: boolean
@@ -85,19 +64,13 @@ const facts = (page: Page) =>
     titled: / · Hawser$/.test(document.title),
   })`)
 
-async function signedIn(page: Page): Promise<void> {
-  const token = await world.token('owner')
-  await page.goto('/login')
-  await page.evaluate(`sessionStorage.setItem('hawser.token', '${token}')`)
-}
-
 test.each([
   ['light', 1280],
   ['dark', 360],
 ] as const)(
   'every page passes axe and fits its screen, %s and %d pixels wide',
   async (colorScheme, width) => {
-    await using person = await visit(browser, service, {
+    await using person = await visit(browser, place, {
       viewport: { width, height: 740 },
       colorScheme,
       reducedMotion: 'reduce',
@@ -105,7 +78,7 @@ test.each([
     const { page } = person
     const grounds = new Set<string>()
     for (const address of [...outside, ...inside]) {
-      if (address === '/') await signedIn(page)
+      if (address === '/') await signedInTo(page, place)
       await page.goto(address)
       await page.getByRole('heading', { level: 1 }).waitFor()
       await page.waitForLoadState('networkidle')
@@ -114,7 +87,7 @@ test.each([
       expect({ address, wrong: await violations(page) }).toEqual({ address, wrong: [] })
       grounds.add(ground)
     }
-    expect([...grounds]).toEqual([colorScheme === 'light' ? 'rgb(238, 243, 244)' : 'rgb(12, 23, 29)'])
+    expect([...grounds]).toEqual([colorScheme === 'light' ? 'rgb(245, 247, 248)' : 'rgb(12, 21, 25)'])
     expect(new Set(person.refusals)).toEqual(
       new Set([`404 /api/devices/${'f'.repeat(64)}`, '424 /api/billing/customer']),
     )
@@ -123,23 +96,27 @@ test.each([
 )
 
 test('dialogs, menus and the palette pass axe and fit a phone, and Escape closes them', async () => {
-  await using person = await visit(browser, service, {
+  await using person = await visit(browser, place, {
     viewport: { width: 360, height: 740 },
     reducedMotion: 'reduce',
   })
   const { page } = person
-  await signedIn(page)
+  await signedInTo(page, place)
   const layers: [string, () => Promise<void>][] = [
     ['/', () => press(page, 'Navigation')],
     ['/', () => page.keyboard.press('Control+k')],
     ['/', () => press(page, /: profile and more$/)],
     ['/devices', () => choose(page, 'More for crane-1', 'Delete …')],
     ['/devices', () => choose(page, 'More for crane-1', 'Tags …')],
+    ['/devices', () => press(page, 'Columns')],
+    ['/devices', () => press(page, 'Views')],
     ['/public-keys', () => press(page, 'Add a public key')],
     ['/firewall', () => press(page, 'Add a rule')],
     ['/api-keys', () => press(page, 'Make an API key')],
     ['/settings', () => press(page, 'Add a member')],
     ['/connectors', () => press(page, 'Add a connector')],
+    ['/audit', () => press(page, 'Add a stream')],
+    ['/audit', () => choose(page, 'More for siem', 'Delete …')],
   ]
   for (const [address, open] of layers) {
     await page.goto(address)
@@ -158,22 +135,22 @@ test('dialogs, menus and the palette pass axe and fit a phone, and Escape closes
 })
 
 test('colours are chosen in the menu, and the choice outlasts the visit', async () => {
-  await using person = await visit(browser, service, { colorScheme: 'light' })
+  await using person = await visit(browser, place, { colorScheme: 'light' })
   const { page } = person
-  await signedIn(page)
+  await signedInTo(page, place)
   await page.goto('/')
   await choose(page, /: profile and more$/, 'Dark colours')
-  expect((await facts(page)).ground).toBe('rgb(12, 23, 29)')
+  expect((await facts(page)).ground).toBe('rgb(12, 21, 25)')
   await page.reload()
   await page.getByRole('heading', { level: 1 }).waitFor()
-  expect((await facts(page)).ground).toBe('rgb(12, 23, 29)')
+  expect((await facts(page)).ground).toBe('rgb(12, 21, 25)')
   await choose(page, /: profile and more$/, 'Colours of the system')
-  expect((await facts(page)).ground).toBe('rgb(238, 243, 244)')
+  expect((await facts(page)).ground).toBe('rgb(245, 247, 248)')
   expect(person.troubles).toEqual([])
 })
 
 test('who asked to stay signed in is still so in a new window, and signing out there ends it everywhere', async () => {
-  await using person = await visit(browser, service)
+  await using person = await visit(browser, place)
   const { page } = person
   await page.goto('/login')
   await page.getByLabel('Username or e-mail').fill(sample.observer.username)
@@ -191,8 +168,40 @@ test('who asked to stay signed in is still so in a new window, and signing out t
   expect(person.troubles).toEqual([])
 })
 
+test('the sign-in page is less than 90 KB, and every other page comes when it is needed', async () => {
+  await using person = await visit(browser, place)
+  const { page } = person
+  const loaded = new Map<string, number>()
+  page.on('response', (response) => {
+    const { pathname } = new URL(response.url())
+    const bytes = Number(response.headers()['content-length'] ?? 0)
+    if (!pathname.startsWith('/api/')) loaded.set(pathname, bytes)
+  })
+  const total = () => [...loaded.values()].reduce((sum, bytes) => sum + bytes, 0)
+  await page.goto('/')
+  await page.getByRole('heading', { name: 'Sign in' }).waitFor()
+  await page.waitForLoadState('networkidle')
+  expect(page.url()).toBe(`${place.url}/login`)
+  expect(total()).toBeGreaterThan(40_000)
+  expect(total()).toBeLessThan(90_000)
+
+  await page.getByLabel('Username or e-mail').fill(sample.observer.username)
+  await page.getByLabel('Password', { exact: true }).fill(sample.observer.password)
+  await press(page, 'Sign in')
+  await page.getByRole('heading', { name: sample.namespace }).waitFor()
+  await page.waitForLoadState('networkidle')
+  expect(total()).toBeLessThan(300_000)
+  expect([...loaded.keys()].some((file) => file.includes('firewall'))).toBe(false)
+  // A link under the pointer is enough for its page.
+  const link = page.getByRole('link', { name: 'Firewall rules' })
+  await Promise.all([page.waitForResponse(/\/assets\/firewall-/), link.hover()])
+  await link.click()
+  await page.getByRole('heading', { name: 'Firewall rules' }).waitFor()
+  expect(person.troubles).toEqual([])
+})
+
 test('the policy stops a script that is not a file of ours, and the tests notice', async () => {
-  await using person = await visit(browser, service)
+  await using person = await visit(browser, place)
   const { page } = person
   await page.goto('/login')
   await page.getByRole('heading', { name: 'Sign in' }).waitFor()

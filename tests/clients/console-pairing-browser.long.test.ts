@@ -2,25 +2,14 @@
 // device, which shows what asks, warns, takes it in or refuses it; and an administrator creates, uses and
 // revokes an enrolment token and writes accept rules.
 import { generateKeyPairSync } from 'node:crypto'
-import type { Browser } from 'playwright-core'
-import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import { expect, test } from 'vitest'
 import { sample } from '@hawser/contract/examples'
-import { openBrowser, visit } from '../harness/browser.ts'
-import { startPlace, type Place } from '../harness/place.ts'
-import { fill, goTo, heading, press, row, seen, signIn, told } from './console.ts'
+import { sharedBrowser, visit } from '../harness/browser.ts'
+import { sharedPlace } from '../harness/place.ts'
+import { fill, goTo, heading, press, row, seen, signIn, told, visitAs } from './console.ts'
 
-vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 })
-
-let browser: Browser
-let place: Place
-beforeAll(async () => {
-  browser = await openBrowser()
-  place = await startPlace()
-})
-afterAll(async () => {
-  await browser.close()
-  await place[Symbol.asyncDispose]()
-})
+const place = sharedPlace()
+const browser = sharedBrowser()
 
 async function ask(hostname: string) {
   const { publicKey } = generateKeyPairSync('ed25519')
@@ -38,7 +27,7 @@ async function ask(hostname: string) {
 
 test('a person follows the link of the installer, signs in, sees what asks, and takes it in', async () => {
   const { code, url, secret } = await ask('garden')
-  await using person = await visit(browser, place, {})
+  await using person = await visit(browser, place)
   const { page } = person
   await page.goto(url.replace('http://hawser.test', ''))
   await heading(page, 'Sign in')
@@ -67,10 +56,8 @@ test('a person follows the link of the installer, signs in, sees what asks, and 
 
 test('a code is typed in on the page Add a device, however it is spelt, and a strange device is refused', async () => {
   const { code, secret } = await ask('stranger')
-  await using person = await visit(browser, place, {})
+  await using person = await visitAs(sample.operator, browser, place)
   const { page } = person
-  await page.goto('/login')
-  await signIn(page, sample.operator)
   await goTo(page, 'Add a device')
   await seen(page, "curl -fsSL 'http://hawser.test/install.sh' | sh")
   await fill(page, { Code: 'rope' })
@@ -88,10 +75,8 @@ test('a code is typed in on the page Add a device, however it is spelt, and a st
 })
 
 test('an administrator creates a token, which is shown once, and revokes it; and writes accept rules', async () => {
-  await using person = await visit(browser, place, {})
+  await using person = await visitAs(sample.administrator, browser, place)
   const { page } = person
-  await page.goto('/login')
-  await signIn(page, sample.administrator)
   await goTo(page, 'Enrolment')
   await press(page, 'Create a token')
   await fill(page, { Name: 'shops', Devices: '2', Tags: 'shop north', Names: 'shop-{nn}' })

@@ -1,10 +1,9 @@
 // The console in a real browser: the ways in, with everything that can go wrong, and the links of e-mails.
 // Every test ends with the list of what the server refused, which it provoked itself, and with no trouble: no
 // error in a script, nothing stopped by the policy, no request to anybody else.
-import type { Browser } from 'playwright-core'
-import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import { expect, test } from 'vitest'
 import { sample } from '@hawser/contract/examples'
-import { openBrowser, visit } from '../harness/browser.ts'
+import { sharedBrowser, visit } from '../harness/browser.ts'
 import { startService } from '../harness/service.ts'
 import { buildWorld } from '../harness/world.ts'
 import {
@@ -19,16 +18,14 @@ import {
   seen,
   signIn,
   signOut,
+  told,
+  visitAs,
 } from './console.ts'
 
-let browser: Browser
-beforeAll(async () => {
-  browser = await openBrowser()
-})
-afterAll(() => browser.close())
+const browser = sharedBrowser()
 
-// A machine may do other things too: only a step that never happens is to fail.
-vi.setConfig({ testTimeout: 180_000 })
+/** No mail server answers there, so e-mails are kept in the outbox, as when one is away. */
+const mailing = { HAWSER_SMTP: 'smtp://127.0.0.1:1' }
 
 test('after three wrong passwords the page says how long the lock lasts', async () => {
   await using service = await startService()
@@ -77,7 +74,7 @@ test('a second press while the first is under way sends nothing', async () => {
 })
 
 test('a person registers, follows the link of the e-mail and creates a namespace', async () => {
-  await using service = await startService()
+  await using service = await startService({ env: mailing })
   await buildWorld(service)
   await using person = await visit(browser, service)
   const { page } = person
@@ -136,8 +133,60 @@ test('a person registers, follows the link of the e-mail and creates a namespace
   expect(person.troubles).toEqual([])
 })
 
-test('a forgotten password is replaced with the link of an e-mail', async () => {
+test('where the server sends no e-mails, the pages say so, and who has them', async () => {
   await using service = await startService()
+  await buildWorld(service)
+  await using person = await visit(browser, service)
+  const { page } = person
+  const stored =
+    'This server sends no e-mails. It stores them as files in the folder outbox of its data folder'
+  await page.goto('/sign-up')
+  await fill(page, {
+    'Your name': 'Nora',
+    Username: 'nora',
+    'E-mail': 'nora@example.com',
+    Password: 'lighthouse',
+  })
+  await press(page, 'Create the account')
+  await heading(page, 'Your account waits to be confirmed')
+  await seen(page, stored)
+  const first = await linkTo(service, 'nora@example.com')
+  await press(page, 'Store a new one')
+  await page.getByRole('status').getByText('If an account waits for it, a new e-mail is stored.').waitFor()
+  expect(await linkTo(service, 'nora@example.com', 1)).not.toBe(first)
+
+  await page.goto('/login#forgot-password')
+  await seen(page, stored)
+  await fill(page, { 'Username or e-mail': 'vera' })
+  await press(page, 'Store the e-mail')
+  await page
+    .getByRole('status')
+    .getByText('If there is such an account, an e-mail with a link is stored.')
+    .waitFor()
+  await linkTo(service, sample.observer.email)
+
+  await page.goto('/login#lost-codes')
+  await seen(page, stored)
+  await fill(page, { 'Username or e-mail': sample.careful.username })
+  await press(page, 'Store the e-mails')
+  await page.getByRole('status').getByText('two e-mails are stored').waitFor()
+  await page.goto(await linkTo(service, sample.careful.email))
+  await seen(page, 'You need the codes of two e-mails')
+
+  await page.goto('/login')
+  await signIn(page, sample.observer)
+  await heading(page, sample.namespace)
+  await page.goto('/profile')
+  await fill(page, { 'E-mail': 'vera@corp.example' })
+  await press(page, 'Save the profile')
+  await told(page, 'The new address counts once you have followed the link of an e-mail')
+  expect(await page.getByText(/mailbox|on (its|their) way|spam/).count()).toBe(0)
+  expect(person.refusals).toEqual([])
+  expect(person.troubles).toEqual([])
+})
+
+test('a forgotten password is replaced with the link of an e-mail', async () => {
+  await using service = await startService({ env: mailing })
   await buildWorld(service)
   await using person = await visit(browser, service)
   const { page } = person
@@ -180,7 +229,7 @@ test('a forgotten password is replaced with the link of an e-mail', async () => 
 })
 
 test('the second factor: a code, a recovery code, and the way out by two e-mails', async () => {
-  await using service = await startService()
+  await using service = await startService({ env: mailing })
   const world = await buildWorld(service)
   await using person = await visit(browser, service)
   const { page } = person
@@ -239,11 +288,8 @@ test('the second factor: a code, a recovery code, and the way out by two e-mails
 test('a sign-in that has ended leads back to the sign-in page', async () => {
   await using service = await startService()
   await buildWorld(service)
-  await using person = await visit(browser, service)
+  await using person = await visitAs(sample.observer, browser, service)
   const { page } = person
-  await page.goto('/login')
-  await signIn(page, sample.observer)
-  await heading(page, sample.namespace)
   service.clock.forward(73 * 3_600_000)
   await lookAgain(page)
   await page.waitForURL('**/login')

@@ -202,6 +202,7 @@ describe('a session', () => {
   })
 
   test('that is cut off leaves nothing running, not even what ignores it', async () => {
+    await dock.service.rooms.stores.namespaces.save(sample.tenant, { hold_sessions: 0 })
     const polite = dock.start(one, 'sleep 4711', { flags: ['-tt'] })
     const stubborn = dock.start(one, 'trap "" HUP; sleep 4712; sleep 4712', { user: 'pilot' })
     for (const program of ['sleep 4711', 'sleep 4712'])

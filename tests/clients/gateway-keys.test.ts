@@ -16,6 +16,7 @@ import { passwords } from '../../agent/src/passwords.ts'
 import { localBus } from '../../server/src/bus/local.ts'
 import { signer } from '../../server/src/domain/access/signer.ts'
 import { deviceLeg, gatewayKeys } from '../../server/src/gateway/device-leg.ts'
+import { spareLegs } from '../../server/src/gateway/spare-legs.ts'
 
 const deviceKey = generateKeyPairSync('rsa', { modulusLength: 2048 }).privateKey
 const caller = { uid: 'a'.repeat(64), tenant_id: '00000000-0000-4000-8000-000000000001' }
@@ -43,6 +44,7 @@ async function logIn(hostKeys: readonly PrivateKey[], altered = (signature: stri
   }).listen(0, '127.0.0.1')
   await once(server, 'listening')
   const approve = keyApproval(`http://127.0.0.1:${(server.address() as AddressInfo).port}`, () => ({
+    ...caller,
     token: 'token',
     name: 'crane',
   }))
@@ -68,6 +70,8 @@ async function logIn(hostKeys: readonly PrivateKey[], altered = (signature: stri
     {
       findTunnel: async () => ({ openSsh }),
       signer: signing,
+      approvals: { approve: async (key) => key },
+      spares: spareLegs({ dial: async () => Promise.reject(new Error('no spare legs here')) }),
       gatewayKey: gatewayKeys(),
       loginKey: async () => deviceKey,
     },

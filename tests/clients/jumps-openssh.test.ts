@@ -1,9 +1,10 @@
 // Devices as a way to somewhere else: -J from the real OpenSSH client through a device to servers and devices
 // behind it, and
 // -A, which lends the person's own keys to what runs on the device.
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { fingerprintSha256, parsePublicKeyLine } from '@hawser/ssh'
 import { freePort, keygen, run, startSshd, type Outcome, type Sshd } from '../../ssh/test/programs.ts'
+import { eventually } from '../harness/eventually.ts'
 import { sharedOldAgent, sharedWay, watch, type Running } from './way.ts'
 
 const way = sharedWay()
@@ -68,7 +69,7 @@ describe('-J', () => {
     )
     expect([stdout.toString(), status]).toEqual(['there\n', 0])
     // The type of a session is written a moment after it is known.
-    await vi.waitFor(async () => {
+    await eventually(async () => {
       const { body } = await way.owner.sessions.list({ query: {} })
       expect(body.slice(0, 2).map(({ device_uid, type }) => [device_uid, type])).toEqual([
         [old.uid, 'exec'],

@@ -5,13 +5,14 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import net from 'node:net'
 import { once } from 'node:events'
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { allAlgorithms, openClient, type Questions, type Unauthenticated } from '@hawser/ssh'
 import { run, type Outcome } from '../../ssh/test/programs.ts'
 import { writeKexInit } from '../../ssh/src/transport/kexinit.ts'
 import { packetWriter } from '../../ssh/src/transport/packets.ts'
+import { eventually } from '../harness/eventually.ts'
 import { startService, type Service } from '../harness/service.ts'
-import { eventually, sharedWay } from './way.ts'
+import { sharedWay } from './way.ts'
 
 const way = sharedWay()
 
@@ -144,7 +145,7 @@ describe('keyboard-interactive', () => {
     await expect(client.attempt(way.sshid(), saying(`${way.user.password}!`))).rejects.toThrow(
       'Too many authentication failures.',
     )
-    await vi.waitFor(() => {
+    await eventually(() => {
       const refusals = way.service
         .log()
         .split('\n')

@@ -1,26 +1,18 @@
 // Recordings in a real browser, of real sessions on a real agent: what is replayed is what the client saw,
 // seeking, searching and skipping lead to the right places, whoever watches sees what another types, and
 // nothing that a device writes can act in the page of whoever looks at it.
-import { readFileSync } from 'node:fs'
-import { createRequire } from 'node:module'
-import type { Browser, Page } from 'playwright-core'
-import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import { readFileSync, writeFileSync } from 'node:fs'
+import type { BrowserContextOptions, Page } from 'playwright-core'
+import { expect, test } from 'vitest'
 import { sample } from '@hawser/contract/examples'
-import { openBrowser, visit, type Visit } from '../harness/browser.ts'
-import { field, goTo, heading, press, seen, signIn, told } from './console.ts'
+import { sharedBrowser, violations, type Visit } from '../harness/browser.ts'
+import { eventually } from '../harness/eventually.ts'
+import { field, goTo, heading, press, seen, told, visitAs } from './console.ts'
 import { openTerminal } from './terminal.ts'
-import { eventually, sharedWay } from './way.ts'
+import { sharedWay } from './way.ts'
 
 const way = sharedWay()
-const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
-let browser: Browser
-beforeAll(async () => {
-  browser = await openBrowser()
-})
-afterAll(() => browser.close())
-// A machine may do other things too: only a step that never happens is to fail.
-vi.setConfig({ testTimeout: 180_000 })
-
+const browser = sharedBrowser()
 const pause_ms = 3_600_000
 const openShell = () =>
   openTerminal('ssh', [...way.args(), `${way.sshid()}@127.0.0.1`], { columns: 80, rows: 24 })
@@ -34,12 +26,6 @@ const over = (uid: string) =>
       recorded: true,
     }),
   )
-
-async function violations(page: Page): Promise<string[]> {
-  await page.evaluate(axe)
-  return page.evaluate<string[]>(`axe.run(document, { resultTypes: ['violations'] }).then(({ violations }) =>
-    violations.flatMap(({ id, nodes }) => nodes.map(({ target, failureSummary }) => id + ': ' + target.join(' ') + ' ' + failureSummary)))`)
-}
 
 /** A session with an hour of silence in it, for which nobody has to wait. */
 async function recorded(): Promise<string> {
@@ -61,20 +47,12 @@ async function recorded(): Promise<string> {
   return uid
 }
 
-async function signedIn(options: Parameters<typeof visit>[2] = {}): Promise<Visit> {
-  const person = await visit(browser, way.service, options)
-  await person.page.goto('/login')
-  await person.page.evaluate(
-    `sessionStorage.setItem('hawser.token', '${await way.world.token('administrator')}')`,
-  )
-  await person.page.goto('/')
-  await heading(person.page, sample.namespace)
-  return person
-}
+const visitAsAdministrator = (options?: BrowserContextOptions): Promise<Visit> =>
+  visitAs(sample.administrator, browser, way.service, options)
 
 test('a session is found among those that are over and replayed: seek, search, pauses, speed, keys', async () => {
   const uid = await recorded()
-  await using person = await signedIn()
+  await using person = await visitAsAdministrator()
   const { page } = person
   await goTo(page, 'Sessions')
   await seen(page, 'root')
@@ -149,11 +127,92 @@ test('a session is found among those that are over and replayed: seek, search, p
   expect(person.troubles).toEqual([])
 })
 
+/** A session that lost its client for two hours, in the middle of which it wrote something. */
+async function interrupted(): Promise<string> {
+  const file = way.there(`go-on-${Date.now()}`)
+  using terminal = openShell()
+  terminal.type(`unset HISTFILE; set +m; PS1="ready> "; clear; echo fi"rst" wor"ds"\n`)
+  terminal.type(`(until [ -e ${file} ]; do sleep 0.1; done; echo un"seen" wor"ds") &\n`)
+  await terminal.until(/first words/)
+  await eventually(async () => expect((await way.newest()).recorded).toBe(true))
+  const { uid } = await way.newest()
+  const window = async () => (await way.owner.recordings.window({ params: { uid, channel: '0' } })).body
+  const facts = async () => (await way.owner.recordings.list({ params: { uid } })).body[0]!
+  terminal.kill('SIGKILL')
+  await terminal.ended
+  await eventually(async () => expect((await facts()).interruptions).toHaveLength(1))
+  way.service.clock.forward(pause_ms)
+  writeFileSync(file, '')
+  await eventually(async () =>
+    expect(
+      (await window()).events.map(({ bytes = '' }) => Buffer.from(bytes, 'base64').toString()).join(''),
+    ).toContain('unseen words'),
+  )
+  way.service.clock.forward(pause_ms)
+  using back = openTerminal('ssh', [...way.args(), '-t', `${way.sshid()}@127.0.0.1`, 'hawser-attach'], {
+    columns: 80,
+    rows: 24,
+  })
+  await back.until(/unseen words/)
+  back.type('echo la"ter" wor"ds"; exit\n')
+  await back.ended
+  await over(uid)
+  return uid
+}
+
+test('interruptions of a recording are marked and listed, and skipped unless somebody wants to see them', async () => {
+  const uid = await interrupted()
+  await using person = await visitAsAdministrator()
+  const { page } = person
+  await page.goto(`/sessions/${uid}`)
+  const bar = page.getByRole('slider', { name: 'Place in the recording' })
+  await bar.waitFor()
+  expect(Number(await bar.getAttribute('max'))).toBeGreaterThanOrEqual(2 * pause_ms)
+  const skips = page.getByLabel('Skip interruptions')
+  expect(await skips.isChecked()).toBe(true)
+  // Two hours are not waited for.
+  await press(page, 'Play')
+  await shows(page, 'later words')
+  await page.getByRole('button', { name: 'Play', exact: true }).waitFor()
+  // On the bar the mark covers nearly all of it.
+  const mark = (await page.locator('.player-gaps span').boundingBox())!
+  const whole = (await page.locator('.player-gaps').boundingBox())!
+  expect(mark.width / whole.width).toBeGreaterThan(0.9)
+  // The list leads into it: then it is played.
+  await page.getByText('1 interruption', { exact: true }).click()
+  const list = page.getByRole('list', { name: 'Interruptions' })
+  await list.getByText('The client was lost, until somebody came back by ssh.').waitFor()
+  expect(await violations(page)).toEqual([])
+  await list.getByRole('button').click()
+  await eventually(async () => expect(await text(page)).not.toContain('later words'))
+  expect(await text(page)).toContain('first words')
+  expect(await text(page)).not.toContain('unseen words')
+  await page.getByLabel('Skip pauses').check()
+  await press(page, 'Play')
+  await shows(page, 'unseen words')
+  await shows(page, 'later words')
+  // Without skipping, playing stays in it.
+  await page.getByRole('button', { name: 'Play', exact: true }).waitFor()
+  await page.getByLabel('Skip pauses').uncheck()
+  await skips.uncheck()
+  await list.getByRole('button').click()
+  await bar.press('ArrowLeft')
+  await press(page, 'Play')
+  await eventually(async () => {
+    const at = Number(await bar.inputValue())
+    const from = (await way.owner.recordings.list({ params: { uid } })).body[0]!.interruptions[0]!.from_ms
+    expect(at).toBeGreaterThan(from)
+    expect(at).toBeLessThan(pause_ms)
+  })
+  expect(person.refusals).toEqual([])
+  expect(person.troubles).toEqual([])
+})
+
 test('an administrator watches what another types, and sees the recording when it is over', async () => {
   using terminal = openShell()
   terminal.type('unset HISTFILE; PS1="ready> "; clear; echo ear"lier"\n')
   await terminal.until(/earlier/)
-  await using person = await signedIn()
+  await using person = await visitAsAdministrator()
   const { page } = person
   await goTo(page, 'Sessions')
   await page.getByRole('link', { name: `Watch the session of ${way.user.name} on gantry` }).click()
@@ -178,6 +237,48 @@ test('an administrator watches what another types, and sees the recording when i
   expect(person.troubles).toEqual([])
 })
 
+test('an operator asks to type on the page of a session, types, hands over, and goes back', async () => {
+  using terminal = openShell()
+  terminal.type('unset HISTFILE; PS1="ready> "; clear; echo for two"" people\n')
+  await terminal.until(/for two people/)
+  await eventually(async () => expect((await way.newest()).recorded).toBe(true))
+  const { uid } = await way.newest()
+  await using operator = await visitAs(sample.operator, browser, way.service)
+  const { page } = operator
+  await page.goto(`/sessions/${uid}`)
+  await press(page, 'Ask to type in it')
+  await terminal.until(/oskar asks to type here/)
+  await page.getByText('was asked whether you may type').waitFor()
+  expect(await page.locator('.screen').innerText()).not.toContain('for two people')
+  terminal.type('\u001dy')
+  const shared = page.getByRole('region', { name: /^The terminal; what you type/ })
+  await shared.getByText('for two people').first().waitFor()
+  await shared.click()
+  await page.keyboard.type('echo from the bro""wsex')
+  await page.keyboard.press('Backspace')
+  await page.keyboard.type('r')
+  await page.keyboard.press('Enter')
+  await terminal.until(/from the browser\r\n/)
+  await shared
+    .getByText(/^from the browser/)
+    .first()
+    .waitFor()
+  const people = page.getByRole('list', { name: 'Who is there' })
+  await people.getByText(/oskar \(you\): types/).waitFor()
+  expect(await violations(page)).toEqual([])
+  await press(page, 'Take over')
+  await terminal.until(/\[only oskar types now\]/)
+  await press(page, `Hand over to ${way.user.name}`)
+  await people.getByText(/oskar \(you\): may type, but does not now/).waitFor()
+  await press(page, 'Back to watching')
+  await page.getByText('You watch only.').waitFor()
+  await terminal.until(/oskar only watches now/)
+  expect(operator.refusals).toEqual([])
+  expect(operator.troubles).toEqual([])
+  terminal.type('exit\n')
+  await terminal.ended
+})
+
 test('what a device writes acts on nobody who looks: no title, no clipboard, no link, no answer', async () => {
   const attack = [
     '\\033]0;taken\\007',
@@ -190,7 +291,7 @@ test('what a device writes acts on nobody who looks: no title, no clipboard, no 
   terminal.type(`unset HISTFILE; clear; printf '${attack} do''ne\\n'\n`)
   await terminal.until(/done/)
   const { uid } = await way.newest()
-  await using person = await signedIn({ permissions: ['clipboard-read', 'clipboard-write'] })
+  await using person = await visitAsAdministrator({ permissions: ['clipboard-read', 'clipboard-write'] })
   const { page } = person
   const sent: unknown[] = []
   page.on('websocket', (socket) => socket.on('framesent', (frame) => sent.push(frame.payload)))
@@ -215,13 +316,46 @@ test('what a device writes acts on nobody who looks: no title, no clipboard, no 
   expect(person.troubles).toEqual([])
 })
 
+test('coloured screens can be read: every colour on every ground, dim and inverse', async () => {
+  using terminal = openShell()
+  const script =
+    'for g in 0 1 2 3 4 5 6 7; do for c in 0 1 2 3 4 5 6 7; do ' +
+    'printf "\\033[4${g};3${c}mx\\033[10${g};9${c}mx\\033[2mx\\033[7mx\\033[0m"; done; ' +
+    'printf "\\033[38;5;$((g*29+16))mx\\033[48;2;$((g*30));99;9m\\033[38;2;9;$((g*30));9mx\\033[0m\\n"; done; echo all-col""ours'
+  terminal.type(`unset HISTFILE; clear; ${script}\n`)
+  await terminal.until(/all-colours/)
+  const { uid } = await way.newest()
+  terminal.type('exit\n')
+  await terminal.ended
+  await over(uid)
+  await using person = await visitAsAdministrator()
+  const { page } = person
+  await page.goto(`/sessions/${uid}`)
+  await page.getByRole('slider', { name: 'Place in the recording' }).press('End')
+  await shows(page, 'all-colours')
+  const pairs = await page.evaluate<[number, string, string][]>(`(() => {
+    const parts = (text) => (text.match(/[\\d.]+/g) ?? []).map(Number)
+    const light = ([r, g, b]) => {
+      const [x, y, z] = [r, g, b].map((v) => (v /= 255) <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4)
+      return 0.2126 * x + 0.7152 * y + 0.0722 * z
+    }
+    const room = getComputedStyle(document.querySelector('.screen-room')).backgroundColor
+    return [...document.querySelectorAll('.screen span:not(.cursor)')].map((span) => {
+      const { color, backgroundColor, opacity } = getComputedStyle(span)
+      const ground = parts(backgroundColor)[3] === 0 ? room : backgroundColor
+      const [a, b] = [light(parts(color)), light(parts(ground))].sort((x, y) => x - y)
+      return [opacity === '1' ? (b + 0.05) / (a + 0.05) : 0, color, ground]
+    })
+  })()`)
+  expect(pairs.length).toBeGreaterThan(200)
+  expect(pairs.filter(([ratio]) => ratio < 4.5)).toEqual([])
+  expect(person.troubles).toEqual([])
+})
+
 test('an observer sees that a session was there, but not what it showed', async () => {
   const { uid } = await way.newest()
-  await using person = await visit(browser, way.service)
+  await using person = await visitAs(sample.observer, browser, way.service)
   const { page } = person
-  await page.goto('/login')
-  await signIn(page, sample.observer)
-  await heading(page, sample.namespace)
   await page.goto(`/sessions/${uid}`)
   await seen(page, 'Administrators of the namespace may see what it showed.')
   expect(await screen(page).count()).toBe(0)
@@ -231,7 +365,7 @@ test('an observer sees that a session was there, but not what it showed', async 
 })
 
 test('an administrator lets sessions go on that cannot be recorded, and a session that did says so', async () => {
-  await using person = await signedIn()
+  await using person = await visitAsAdministrator()
   const { page } = person
   await goTo(page, 'Settings and members')
   const tick = page.getByLabel('Let sessions go on when they cannot be recorded')
@@ -261,7 +395,7 @@ test.each([
   'the player passes axe and fits its screen, %s and %d pixels wide',
   async (colorScheme, width) => {
     const uid = await recorded()
-    await using person = await signedIn({
+    await using person = await visitAsAdministrator({
       viewport: { width, height: 800 },
       colorScheme,
       reducedMotion: 'reduce',

@@ -83,6 +83,38 @@ describe('what is played', () => {
     expect([shown.includes('the word: '), shown.includes('open-sesame')]).toEqual([true, false])
   })
 
+  test('is no secret of a known shape: not printed, not typed, not of a command line; others see it', async () => {
+    const word = 'ghp_' + 'x1Y2'.repeat(9)
+    const edit = (settings: object) =>
+      way.owner.namespaces.edit({ params: { tenant: sample.tenant }, body: { settings } })
+    await edit({ mask_after: ['ticket#'] })
+    using terminal = openShell()
+    await terminal.until(/\$ |# /)
+    terminal.type(`unset HISTFILE; echo ${word} ticket#4711; exit\n`)
+    await terminal.ended
+    // The person has it on the screen, as typed and as printed.
+    expect(terminal.shown().split(word.slice(4)).length).toBeGreaterThan(2)
+    const { uid } = await way.newest()
+    const { secrets_masked } = await over(uid)
+    expect(secrets_masked).toBeGreaterThanOrEqual(4)
+    const shown = (await played(uid)).map(({ message }) => message).join('')
+    expect(shown).toContain(`ghp_${'*'.repeat(36)} ticket#****`)
+    expect([shown.includes('x1Y2'), shown.includes('4711')]).toEqual([false, false])
+
+    await way.ssh('echo --password hunter2', { flags: ['-tt'] })
+    const command = await way.newest()
+    await over(command.uid)
+    const cast = (await way.owner.sessions.cast({ params: { uid: command.uid } })).body
+    expect([cast.includes('exec echo --password *******'), cast.includes('hunter2')]).toEqual([true, false])
+
+    await edit({ mask_secrets: false, mask_after: [] })
+    await way.ssh(`echo ${word}`, { flags: ['-tt'] })
+    await edit({ mask_secrets: true })
+    const open = await way.newest()
+    expect(await over(open.uid)).toMatchObject({ secrets_masked: 0 })
+    expect(JSON.stringify(await played(open.uid))).toContain(word)
+  })
+
   test('is nothing for a session without a terminal', async () => {
     await way.ssh('echo quiet')
     const { uid } = await way.newest()

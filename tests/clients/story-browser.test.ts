@@ -7,9 +7,9 @@ import os from 'node:os'
 import path from 'node:path'
 import { Secret, TOTP } from 'otpauth'
 import { expect, test, vi } from 'vitest'
-import { makePerson } from '../../agent/test/modes.ts'
+import { makePerson } from '../../agent/test/person.ts'
 import { startAgent } from '../harness/agent.ts'
-import { openBrowser, visit } from '../harness/browser.ts'
+import { sharedBrowser, visit } from '../harness/browser.ts'
 import { startService } from '../harness/service.ts'
 import {
   choose,
@@ -22,16 +22,14 @@ import {
   seen,
   signIn,
   signOut,
-  told,
   tokenOf,
+  told,
 } from './console.ts'
 
-vi.setConfig({ testTimeout: 240_000 })
+const browser = sharedBrowser()
 
 test('from an empty server to the replay of the first session', async () => {
   await using opened = new AsyncDisposableStack()
-  const browser = await openBrowser()
-  opened.defer(() => browser.close())
   const folder = mkdtempSync(path.join(os.tmpdir(), 'hawser-story-'))
   opened.defer(() => rmSync(folder, { recursive: true, force: true }))
   const service = opened.use(await startService())
@@ -49,7 +47,7 @@ test('from an empty server to the replay of the first session', async () => {
     Password: 'lighthouse',
   })
   await press(page, 'Create the account')
-  await heading(page, 'Check your mailbox')
+  await heading(page, 'Your account waits to be confirmed')
   await page.goto(await linkTo(service, 'nora@example.com'))
   await press(page, 'Confirm the account')
   await heading(page, 'Your account is confirmed')

@@ -4,68 +4,30 @@
 // in the browser's console.
 import { generateKeyPairSync } from 'node:crypto'
 import { readFileSync, rmSync, writeFileSync, mkdtempSync } from 'node:fs'
-import { createRequire } from 'node:module'
 import os from 'node:os'
 import path from 'node:path'
-import type { Browser, Page } from 'playwright-core'
-import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import type { Page } from 'playwright-core'
+import { afterAll, expect, test, vi } from 'vitest'
 import { sample } from '@hawser/contract/examples'
 import { blobOf, privateKeyFile, privateKeyFrom, publicKeyLine } from '@hawser/ssh'
-import { openBrowser, visit } from '../harness/browser.ts'
-import { field, fill, heading, press, row, seen, told } from './console.ts'
+import { sharedBrowser, violations, visit } from '../harness/browser.ts'
+import { eventually } from '../harness/eventually.ts'
+import { choose, field, fill, heading, press, row, seen, signedInTo, told } from './console.ts'
+import { logInOn, showing, shown, type } from './browser-terminal.ts'
 import { apiOf, sharedQuarters } from './web.ts'
 
 const quarters = sharedQuarters()
-const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
-let browser: Browser
-let folder: string
-beforeAll(async () => {
-  browser = await openBrowser()
-  folder = mkdtempSync(path.join(os.tmpdir(), 'hawser-browser-'))
-})
-afterAll(async () => {
-  await browser.close()
-  rmSync(folder, { recursive: true, force: true })
-})
+const browser = sharedBrowser()
+const folder = mkdtempSync(path.join(os.tmpdir(), 'hawser-browser-'))
+afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
-vi.setConfig({ testTimeout: 180_000 })
-
-async function signedIn(page: Page, who: 'owner' | 'observer' = 'owner'): Promise<void> {
-  await page.goto('/login')
-  await page.evaluate(`sessionStorage.setItem('hawser.token', '${await quarters().world.token(who)}')`)
-}
-
-/** What the terminal in front shows, line by line. */
-const shown = async (page: Page): Promise<string> =>
-  (await page.locator('.terminal-panel:not([data-inert]) .xterm-rows > div').allTextContents())
-    .join('\n')
-    .replaceAll('\u00a0', ' ')
-const showing = async (page: Page, pattern: RegExp): Promise<void> =>
-  vi.waitFor(async () => expect(await shown(page)).toMatch(pattern), { timeout: 60_000, interval: 50 })
-const type = async (page: Page, line: string): Promise<void> => {
-  await page.locator('.terminal-panel:not([data-inert]) .xterm-screen').click()
-  await page.keyboard.type(`${line}\n`)
-}
-
-async function logIn(page: Page): Promise<void> {
-  const { user } = quarters()
-  await fill(page, { 'User on the device': user.name, Password: user.password })
-  await press(page, 'Open the terminal')
-  await page.locator('.terminal-panel:not([data-inert]) .xterm-rows').waitFor()
-  await showing(page, /[$#] /)
-}
-
-async function violations(page: Page): Promise<string[]> {
-  await page.evaluate(axe)
-  return page.evaluate<string[]>(`axe.run(document, { resultTypes: ['violations'] }).then(({ violations }) =>
-    violations.flatMap(({ id, nodes }) => nodes.map(({ target, failureSummary }) => id + ': ' + target.join(' ') + ' ' + failureSummary)))`)
-}
+const logIn = async (page: Page): Promise<void> => logInOn(page, quarters())
 
 test('a person opens a terminal from the list, works in it, copies files both ways, and finds the session listed', async () => {
   const { service, agent, user } = quarters()
   await using person = await visit(browser, service, { viewport: { width: 1280, height: 800 } })
   const { page } = person
-  await signedIn(page)
+  await signedInTo(page, service)
   await page.goto('/devices')
   await row(page, agent.name)
     .getByRole('link', { name: `Terminal on ${agent.name}` })
@@ -96,6 +58,7 @@ test('a person opens a terminal from the list, works in it, copies files both wa
     expect(fewerCols).toBeLessThan(cols!)
   }, 60_000)
   const [, now] = await size()
+  await press(page, 'Settings')
   await press(page, 'Larger')
   await vi.waitFor(async () => expect((await size())[1]).toBeLessThan(now!), 60_000)
 
@@ -122,7 +85,7 @@ test('a person opens a terminal from the list, works in it, copies files both wa
   await told(page, 'tide table.bin is uploaded.')
   expect(readFileSync(path.join(user.home, 'tide table.bin')).equals(bytes)).toBe(true)
   const download = page.waitForEvent('download')
-  await press(page, 'Download tide table.bin')
+  await choose(page, 'Actions for tide table.bin', 'Download')
   const saved = path.join(folder, 'again.bin')
   await (await download).saveAs(saved)
   expect(readFileSync(saved).equals(bytes)).toBe(true)
@@ -174,7 +137,7 @@ test('an observer logs in with a key from a file, in two tabs, is cut off by an 
   const { page } = person
   const posted: string[] = []
   page.on('request', (request) => posted.push(request.postData() ?? ''))
-  await signedIn(page, 'observer')
+  await signedInTo(page, service, sample.observer)
   await page.goto(`/devices/${agent.uid}`)
   await page.getByRole('link', { name: 'Terminal', exact: true }).click()
   // The page of the device asks for a user, too.
@@ -182,11 +145,11 @@ test('an observer logs in with a key from a file, in two tabs, is cut off by an 
   await fill(page, { 'User on the device': user.name })
   await field(page, 'Log in with').selectOption('A private key')
   await page.getByLabel('File of the private key').setInputFiles(locked)
-  await vi.waitFor(async () => expect(await field(page, 'Private key').inputValue()).toContain('BEGIN'))
+  await eventually(async () => expect(await field(page, 'Private key').inputValue()).toContain('BEGIN'))
   await press(page, 'Open the terminal')
   await page.getByRole('alert').getByText('protected by a passphrase').waitFor()
   await page.getByLabel('File of the private key').setInputFiles(file)
-  await vi.waitFor(async () =>
+  await eventually(async () =>
     expect(await field(page, 'Private key').inputValue()).toBe(readFileSync(file, 'utf8')),
   )
   await press(page, 'Open the terminal')
@@ -238,15 +201,12 @@ test.each([
   })
   const { page } = person
   const check = async (what: string) => {
-    // What react-aria says of a button that was busy names the button for some seconds, also when it is gone
-    // with its form.
-    await page.locator('[role=log] [role=img]').first().waitFor({ state: 'detached' })
     const tooWide = await page.evaluate<boolean>(
       'document.documentElement.scrollWidth > document.documentElement.clientWidth',
     )
     expect({ what, tooWide, wrong: await violations(page) }).toEqual({ what, tooWide: false, wrong: [] })
   }
-  await signedIn(page)
+  await signedInTo(page, service)
   await page.goto(`/devices/${agent.uid}/terminal`)
   await heading(page, `Terminal on ${agent.name}`)
   await field(page, 'Log in with').selectOption('A private key')

@@ -8,6 +8,8 @@ export interface Terminal extends Disposable {
   shown(): string
   type(text: string): void
   resize(columns: number, rows: number): void
+  /** Sends the program a signal, as nobody at a keyboard can. */
+  kill(signal: string): void
   /** Waits until something is shown; what the parentheses match. */
   until(pattern: RegExp): Promise<string>
   /** The program's exit status. */
@@ -37,6 +39,7 @@ export function openTerminal(
     shown: () => shown,
     type: (text) => pty.write(text),
     resize: (columns, rows) => pty.resize(columns, rows),
+    kill: (signal) => pty.kill(signal),
     async until(pattern) {
       await vi.waitFor(() => expect(shown).toMatch(pattern), { timeout: 20_000 })
       return pattern.exec(shown)![1] ?? ''

@@ -12,11 +12,12 @@ import { afterAll, beforeAll, expect, vi } from 'vitest'
 import type { Client } from '@hawser/contract/client'
 import { sample } from '@hawser/contract/examples'
 import type { Session } from '@hawser/contract/sessions'
-import { makePerson } from '../../agent/test/modes.ts'
+import { makePerson } from '../../agent/test/person.ts'
 import { folder, keygen, quietArgs, run, type Folder, type Outcome } from '../../ssh/test/programs.ts'
 import { startAgent, type Agent } from '../harness/agent.ts'
+import { eventually } from '../harness/eventually.ts'
 import { startOldAgent, type OldAgent } from '../harness/old-agent.ts'
-import { startService, type Service } from '../harness/service.ts'
+import { startService, type Service, type ServiceOptions } from '../harness/service.ts'
 import { buildWorld, type World } from '../harness/world.ts'
 
 export interface Way extends AsyncDisposable {
@@ -77,15 +78,17 @@ export interface How extends To {
   readonly env?: Record<string, string>
 }
 
+export { eventually }
 export const isRoot = process.getuid?.() === 0
 
-/** Waits until it is so; a busy machine takes its time. */
-export const eventually = async <T>(check: () => T | Promise<T>): Promise<T> =>
-  vi.waitFor(check, { timeout: 20_000, interval: 20 })
-
-export async function openWay(env: Record<string, string> = {}): Promise<Way> {
+export async function openWay(
+  env: Record<string, string> = {},
+  options: Pick<ServiceOptions, 'database'> = {},
+): Promise<Way> {
   await using opened = new AsyncDisposableStack()
-  const service = opened.use(await startService({ env: { HAWSER_SSH_FAILURE_LIMIT: '0/60', ...env } }))
+  const service = opened.use(
+    await startService({ ...options, env: { HAWSER_SSH_FAILURE_LIMIT: '0/60', ...env } }),
+  )
   const world = await buildWorld(service)
   const owner = service.api({ token: await world.token('owner') })
   const where = opened.use(folder())

@@ -1,19 +1,16 @@
-// Terminals and files of a browser on a real device, by the messages of both protocols: what is typed
+// Terminals of a browser on a real device, by the messages of both protocols: what is typed
 // arrives, what is shown comes back, by password and by keys that real WebCrypto signs with; the session is
 // one like any other, with its record, its recording, its announcement and its end.
-import { generateKeyPairSync } from 'node:crypto'
-import { readFileSync, statSync, writeFileSync } from 'node:fs'
-import path from 'node:path'
+import { generateKeyPairSync, randomUUID } from 'node:crypto'
 import { describe, expect, test, vi } from 'vitest'
 import { sample } from '@hawser/contract/examples'
-import { Kind, mostUnshown_bytes, piece_bytes, type FileNews } from '@hawser/contract/terminals'
+import { Kind, mostUnshown_bytes } from '@hawser/contract/terminals'
 import { blobOf, fingerprintMd5, publicKeyLine } from '@hawser/ssh'
 import { startAgent } from '../harness/agent.ts'
+import { eventually } from '../harness/eventually.ts'
 import { apiOf, dial, openQuarters, sharedQuarters, terminal, ticket, type Dialled } from './web.ts'
 
 const quarters = sharedQuarters()
-const eventually = async <T>(check: () => T | Promise<T>): Promise<T> =>
-  vi.waitFor(check, { timeout: 20_000, interval: 30 })
 /** A new size and what is typed after it take different ways, so that one asks until it has arrived. */
 const asking = async (ask: () => void, shell: Dialled, answer: string): Promise<void> =>
   vi.waitFor(
@@ -35,7 +32,11 @@ const over = async (uid: string) => {
 describe('a terminal', () => {
   test('shows what is typed and what comes of it, in its size, and ends with the shell', async () => {
     const { user } = quarters()
-    const [opened, uid] = await terminal(quarters(), { cols: 91, rows: 31 })
+    const [opened, uid] = await terminal(quarters(), {
+      cols: 91,
+      rows: 31,
+      headers: { 'user-agent': 'Mozilla/5.0 (test)' },
+    })
     using shell = opened
     shell.type('stty size; whoami; echo $TERM; echo "über $((40+2))"\r')
     await shell.until(/31 91[^]*xterm-256color[^]*über 42/)
@@ -47,6 +48,10 @@ describe('a terminal', () => {
       active: true,
       authenticated: true,
       ip_address: '127.0.0.1',
+      person: { kind: 'user', id: sample.observer.id, name: sample.observer.username },
+      via: 'browser',
+      method: 'password',
+      client: 'Mozilla/5.0 (test)',
     })
     shell.type('exit\r')
     expect(await shell.closed).toBe(1000)
@@ -101,7 +106,7 @@ describe('a terminal', () => {
     expect(await shell.hear(Kind.error)).toBe('The session was closed by an administrator.')
     expect(await shell.closed).toBe(1000)
     const [second, other] = await terminal(quarters())
-    second[Symbol.dispose]()
+    second.close(1000)
     await over(other)
     expect(quarters().service.reach.sessions.has(other)).toBe(false)
   })
@@ -177,17 +182,30 @@ describe('a terminal', () => {
   test('is for its person only while they are a member and sign in as they did', async () => {
     const { service } = quarters()
     const tickets = service.rooms.tickets
+    const signIn = randomUUID()
     const holder = {
       user_id: sample.operator.id,
       username: 'oskar',
       tenant_id: sample.tenant,
       epoch: 1,
-      token_id: 'one',
+      token_id: `${signIn}.one`,
     }
+    expect(await tickets.holds(holder)).toBe(false)
+    const now = new Date(service.clock.now()).toISOString()
+    await service.rooms.stores.signIns.insert({
+      id: signIn,
+      user_id: sample.operator.id,
+      agent: '',
+      source: '192.0.2.9',
+      created_at: now,
+      used_from: '192.0.2.9',
+      used_at: now,
+      expires_at: new Date(service.clock.now() + 3_600_000).toISOString(),
+    })
     expect(await tickets.holds(holder)).toBe(true)
-    await service.rooms.stores.users.save(sample.operator.id, { epoch: 2, kept_token: 'one' })
+    await service.rooms.stores.users.save(sample.operator.id, { epoch: 2, kept_token: holder.token_id })
     expect(await tickets.holds(holder)).toBe(true)
-    expect(await tickets.holds({ ...holder, token_id: 'two' })).toBe(false)
+    expect(await tickets.holds({ ...holder, token_id: `${signIn}.two` })).toBe(false)
     await service.rooms.stores.users.save(sample.operator.id, { epoch: 1, kept_token: null })
     const owner = await apiOf(quarters(), 'owner')
     await owner.namespaces.removeMember({ params: { tenant: sample.tenant, uid: sample.operator.id } })
@@ -198,6 +216,13 @@ describe('a terminal', () => {
 
 test('a device that is lost and a server that stops end the terminal with a sentence', async () => {
   await using own = await openQuarters()
+  await (
+    await apiOf(own, 'owner')
+  ).namespaces.edit({
+    params: { tenant: sample.tenant },
+    // Where sessions are held, a page is told nothing and comes back.
+    body: { settings: { reconnect_grace_s: 1, hold_sessions: 0 } },
+  })
   const [first] = await terminal(own)
   using lost = first
   own.agent.kill('SIGKILL')
@@ -338,167 +363,5 @@ describe('a private key stays in the browser', () => {
     expect(await refused('ed25519', async (bytes) => sign('P-256', bytes))).toContain('not one of this key')
     expect(await refused('ed25519', async () => 'nonsense!')).toContain('not one of this key')
     expect(await refused('ed25519', async () => '')).toContain('not one of this key')
-  })
-})
-
-describe('files beside a terminal', () => {
-  interface Files extends Disposable {
-    say(wish: object): void
-    send(bytes: Uint8Array): void
-    next(): Promise<FileNews>
-    readonly got: Buffer[]
-    readonly closed: Promise<unknown>
-  }
-
-  async function files(session: string): Promise<Files> {
-    const { service } = quarters()
-    const api = await apiOf(quarters())
-    const { token } = (await api.terminals.files({ body: { session } })).body
-    const socket = new WebSocket(`${service.url.replace('http', 'ws')}/ws/ssh?token=${token}`, {
-      headers: { origin: service.url },
-    })
-    socket.binaryType = 'arraybuffer'
-    const news: FileNews[] = []
-    const got: Buffer[] = []
-    const closed = new Promise((resolve) => socket.addEventListener('close', resolve))
-    socket.addEventListener('message', ({ data }) => {
-      if (typeof data === 'string') news.push(JSON.parse(data) as FileNews)
-      else got.push(Buffer.from(data as ArrayBuffer))
-    })
-    await new Promise((resolve) => socket.addEventListener('open', resolve))
-    return {
-      say: (wish) => socket.send(JSON.stringify(wish)),
-      send: (bytes) => socket.send(bytes),
-      next: async () => {
-        await eventually(() => expect(news.length).toBeGreaterThan(0))
-        return news.shift()!
-      },
-      got,
-      closed,
-      [Symbol.dispose]: () => socket.close(),
-    }
-  }
-
-  test('a file goes up whole, is listed and comes down again; the session stays a shell', async () => {
-    const { user } = quarters()
-    const [shell, session] = await terminal(quarters())
-    using opened = shell
-    void opened
-    using line = await files(session)
-    const bytes = Buffer.alloc(3_000_000, 'tide ')
-    const target = path.join(user.home, 'log book.txt')
-    line.say({ kind: 'put', path: target, size: bytes.length, replace: false })
-    expect(await line.next()).toEqual({ kind: 'ready' })
-    for (let at = 0; at < bytes.length; at += piece_bytes) line.send(bytes.subarray(at, at + piece_bytes))
-    let taken = 0
-    for (;;) {
-      const news = await line.next()
-      if (news.kind === 'done') break
-      expect(news).toMatchObject({ kind: 'taken' })
-      taken = (news as { bytes: number }).bytes
-    }
-    expect(taken).toBe(bytes.length)
-    expect(readFileSync(target).equals(bytes)).toBe(true)
-    if (process.getuid?.() === 0) expect(statSync(target).uid).not.toBe(0)
-
-    line.say({ kind: 'list', path: '' })
-    const folder = (await line.next()) as FileNews & { kind: 'folder' }
-    expect(folder.path).toBe(user.home)
-    expect(folder.entries).toContainEqual({
-      name: 'log book.txt',
-      is: 'file',
-      size: bytes.length,
-      changed_at: expect.any(Number) as number,
-    })
-
-    // What is there is not replaced unasked.
-    line.say({ kind: 'put', path: target, size: 2, replace: false })
-    expect(await line.next()).toEqual({
-      kind: 'error',
-      message: 'There is a file of this name already.',
-      exists: true,
-    })
-    line.say({ kind: 'put', path: target, size: 2, replace: true })
-    expect(await line.next()).toEqual({ kind: 'ready' })
-    line.send(Buffer.from('ok'))
-    expect(await line.next()).toEqual({ kind: 'taken', bytes: 2 })
-    expect(await line.next()).toEqual({ kind: 'done' })
-
-    line.say({ kind: 'get', path: target })
-    expect(await line.next()).toEqual({ kind: 'file', size: 2 })
-    expect(await line.next()).toEqual({ kind: 'end' })
-    expect(Buffer.concat(line.got).toString()).toBe('ok')
-    const api = await apiOf(quarters())
-    expect((await api.sessions.get({ params: { uid: session } })).body.type).toBe('shell')
-  })
-
-  test('what cannot be done is said in plain words', async () => {
-    const { user } = quarters()
-    const [shell, session] = await terminal(quarters())
-    using opened = shell
-    void opened
-    using line = await files(session)
-    line.say({ kind: 'list', path: '/no/such' })
-    expect(await line.next()).toEqual({ kind: 'error', message: 'There is no such file or folder.' })
-    line.say({ kind: 'list', path: user.home })
-    expect((await line.next()).kind).toBe('folder')
-    for (const [wish, sentence] of [
-      [{ kind: 'get', path: '/no/such' }, 'There is no such file or folder.'],
-      [{ kind: 'get', path: user.home }, 'This is not a file that can be downloaded.'],
-      [
-        { kind: 'put', path: '/proc/version-2', size: 1, replace: false },
-        /permission denied|The device says|no such/,
-      ],
-      [{ kind: 'get', path: 'x'.repeat(5000) }, 'A message of the browser was not understood.'],
-      [{ kind: 'dance' }, 'A message of the browser was not understood.'],
-    ] as const) {
-      using other = await files(session)
-      other.say(wish)
-      const news = (await other.next()) as { message: string }
-      if (typeof sentence === 'string') expect(news.message).toBe(sentence)
-      else expect(news.message).toMatch(sentence)
-      await other.closed
-    }
-  })
-
-  test('an upload that is given up leaves nothing behind', async () => {
-    const { user } = quarters()
-    const [shell, session] = await terminal(quarters())
-    using opened = shell
-    void opened
-    const target = path.join(user.home, 'half')
-    {
-      using line = await files(session)
-      line.say({ kind: 'put', path: target, size: 1_000_000, replace: false })
-      expect(await line.next()).toEqual({ kind: 'ready' })
-      line.send(Buffer.alloc(400_000))
-      await line.next()
-      statSync(target)
-    }
-    await eventually(() => expect(() => statSync(target)).toThrow('ENOENT'))
-  })
-
-  test('are for whoever has the terminal, while it is open', async () => {
-    const { user } = quarters()
-    writeFileSync(path.join(user.home, 'mine'), 'x')
-    const [shell, session] = await terminal(quarters())
-    using opened = shell
-    const others = await apiOf(quarters(), 'owner')
-    await expect(others.terminals.files({ body: { session } })).rejects.toThrow(
-      'You have no such terminal open.',
-    )
-    using line = await files(session)
-    line.say({ kind: 'list', path: user.home })
-    expect(await line.next()).toMatchObject({ kind: 'folder' })
-    using soon = await files(session)
-    opened.type('exit\r')
-    await opened.closed
-    // One that rests, and one that has just come.
-    expect(await line.next()).toEqual({ kind: 'error', message: 'The terminal is closed.' })
-    await Promise.all([line.closed, soon.closed])
-    const api = await apiOf(quarters())
-    await eventually(async () =>
-      expect(api.terminals.files({ body: { session } })).rejects.toThrow('You have no such terminal open.'),
-    )
   })
 })

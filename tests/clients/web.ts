@@ -5,9 +5,9 @@ import os from 'node:os'
 import { afterAll, beforeAll, expect, vi } from 'vitest'
 import { client } from '@hawser/contract/client'
 import { sample } from '@hawser/contract/examples'
-import { Kind } from '@hawser/contract/terminals'
+import { Kind, type FileNews } from '@hawser/contract/terminals'
 import { dialWebSocket, UpgradeFailed } from '@hawser/mux'
-import { makePerson } from '../../agent/test/modes.ts'
+import { makePerson } from '../../agent/test/person.ts'
 import { startAgent, type Agent } from '../harness/agent.ts'
 import { startService, type Service, type ServiceOptions } from '../harness/service.ts'
 import { buildWorld, type World } from '../harness/world.ts'
@@ -55,7 +55,7 @@ export interface Dialled extends Disposable {
   /** Waits for news of this kind. */
   hear(kind: number): Promise<unknown>
   readonly closed: Promise<number>
-  close(): void
+  close(code?: number): void
   pause(): void
   resume(): void
 }
@@ -67,7 +67,7 @@ export interface DialOptions {
 }
 
 export async function dial(
-  { url }: Service,
+  { url }: Pick<Service, 'url'>,
   token: string,
   { cols = 80, rows = 24, headers = {} }: DialOptions = {},
 ): Promise<Dialled> {
@@ -110,7 +110,7 @@ export async function dial(
         })
         .then(() => news.find((one) => one.kind === kind)!.data),
     closed,
-    close: () => socket.close(),
+    close: (code) => socket.close(code),
     pause: () => socket.pause(),
     resume: () => socket.resume(),
     [Symbol.dispose]: () => socket.terminate(),
@@ -156,6 +156,45 @@ export async function terminal(
 ): Promise<[Dialled, string]> {
   const dialled = await dial(quarters.service, await ticket(quarters, change), options)
   return [dialled, (await dialled.hear(Kind.session)) as string]
+}
+
+/** Files beside a terminal, as a browser asks for them. */
+export interface FilesLine extends Disposable {
+  say(wish: object): void
+  send(bytes: Uint8Array): void
+  next(): Promise<FileNews>
+  readonly got: Buffer[]
+  readonly closed: Promise<unknown>
+}
+
+/** Files beside a terminal of the observer. */
+export async function filesBeside(quarters: Quarters, session: string): Promise<FilesLine> {
+  const { service } = quarters
+  const api = await apiOf(quarters)
+  const { token } = (await api.terminals.files({ body: { session } })).body
+  const socket = new WebSocket(`${service.url.replace('http', 'ws')}/ws/ssh?token=${token}`, {
+    headers: { origin: service.url },
+  })
+  socket.binaryType = 'arraybuffer'
+  const news: FileNews[] = []
+  const got: Buffer[] = []
+  const closed = new Promise((resolve) => socket.addEventListener('close', resolve))
+  socket.addEventListener('message', ({ data }) => {
+    if (typeof data === 'string') news.push(JSON.parse(data) as FileNews)
+    else got.push(Buffer.from(data as ArrayBuffer))
+  })
+  await new Promise((resolve) => socket.addEventListener('open', resolve))
+  return {
+    say: (wish) => socket.send(JSON.stringify(wish)),
+    send: (bytes) => socket.send(bytes),
+    next: async () => {
+      await vi.waitFor(() => expect(news.length).toBeGreaterThan(0), { timeout: 20_000, interval: 20 })
+      return news.shift()!
+    },
+    got,
+    closed,
+    [Symbol.dispose]: () => socket.close(),
+  }
 }
 
 export const owner = sample.owner

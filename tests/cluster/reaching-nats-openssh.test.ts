@@ -4,8 +4,9 @@ import { createHash, randomBytes } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import type { Client } from '@hawser/contract/client'
 import { sample } from '@hawser/contract/examples'
-import { makePerson } from '../../agent/test/modes.ts'
+import { makePerson } from '../../agent/test/person.ts'
 import { folder, keygen, quietArgs, run, type Folder } from '../../ssh/test/programs.ts'
+import { openGuest } from '../clients/shared.ts'
 import { eventually, isRoot, watch } from '../clients/way.ts'
 import { startAgent, type Agent } from '../harness/agent.ts'
 import { startOldAgent } from '../harness/old-agent.ts'
@@ -181,10 +182,42 @@ describe('what only one node can serve is handed to it', () => {
     await eventually(() => expect(seen).toContain('la3er'))
     viewer.close()
   })
+
+  test('a session is joined through any node, and every node knows who is there', async () => {
+    gate.to(node(0).url)
+    await using running = watch('ssh', [...args(1), '-tt', target()])
+    running.child.stdin.write('echo be$((1+1))gun\n')
+    await running.until(/(be2gun)/)
+    const [session] = (await owners[2]!.sessions.list()).body.filter(
+      ({ active, device_uid }) => active && device_uid === agent.uid,
+    )
+    const { uid } = session!
+    const { token } = (await owners[0]!.sessions.join({ params: { uid } })).body
+    using guest = await openGuest(node(2).url, uid, { query: `?ticket=${token}` })
+    await guest.present({ you: 1 })
+    guest.say({ kind: 'ask' })
+    await running.until(/(asks to type here)/)
+    running.child.stdin.write('\u001dy')
+    await running.until(/(types here, too)/)
+    guest.type('echo fr$((1+1))m afar\r')
+    await running.until(/(fr2m afar)/)
+    for (const owner of owners)
+      await eventually(async () =>
+        expect((await owner.sessions.get({ params: { uid } })).body.participants).toMatchObject([
+          { state: 'typing' },
+        ]),
+      )
+  })
 })
 
-test('a newer tunnel on another node takes over, and the device stays online', async () => {
+test('a newer tunnel on another node takes over, sessions go on there, and the device stays online', async () => {
   const before = agent.lines.filter(({ event }) => event === 'tunnel.up').length
+  // One at the node that had the tunnel, one at the node that gets it, one at a third.
+  const sessions = [0, 1, 2].map((at) =>
+    watch('ssh', [...args(at), target(), 'while read line; do echo "got $line"; done']),
+  )
+  for (const session of sessions) session.child.stdin.write('one\n')
+  for (const session of sessions) await session.until(/(got one)/)
   gate.to(node(2).url)
   // The older one is lost without a word: half open, as far as the first node can tell.
   for (const tunnel of node(0).reach.tunnels.all()) tunnel.close('for the test')
@@ -192,6 +225,11 @@ test('a newer tunnel on another node takes over, and the device stays online', a
     expect(agent.lines.filter(({ event }) => event === 'tunnel.up').length).toBe(before + 1),
   )
   await eventually(() => expect(cluster.nodes.map(({ reach }) => reach.tunnels.size)).toEqual([0, 0, 1]))
+  for (const session of sessions) {
+    session.child.stdin.end('two\n')
+    expect(await session.status).toBe(0)
+    expect([session.stdout(), session.stderr()]).toEqual(['got one\ngot two\n', ''])
+  }
   for (const at of [0, 1, 2]) expect((await ssh(at, 'true')).status).toBe(0)
   await eventually(async () =>
     expect(await Promise.all([online(0), online(1), online(2)])).toEqual([true, true, true]),

@@ -6,7 +6,7 @@ import os from 'node:os'
 import path from 'node:path'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { sample } from '@hawser/contract/examples'
-import { makePerson } from '../../agent/test/modes.ts'
+import { makePerson } from '../../agent/test/person.ts'
 import type { JournalName } from '../../server/src/recording/journal.ts'
 import { objectStorage, type ObjectStorage } from '../../server/src/recording/storage/object-storage.ts'
 import { openBucket } from '../../server/src/recording/storage/s3.ts'
@@ -101,6 +101,11 @@ test('a node is killed while it records: another one closes the recording, and t
   await owners[0]!.namespaces.setSessionRecord({
     params: { tenant: sample.tenant },
     body: { session_record: true },
+  })
+  // Otherwise the agent keeps the terminal, and the session goes on at the other node.
+  await owners[0]!.namespaces.edit({
+    params: { tenant: sample.tenant },
+    body: { settings: { hold_sessions: 0 } },
   })
   const accept = (uid: string) => owners[0]!.devices.accept({ params: { uid } })
   const agent = opened.use(await startAgent({ url: cluster.nodes[0]!.url, tenant_id: sample.tenant, accept }))

@@ -7,9 +7,10 @@ import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { sample } from '@hawser/contract/examples'
 import { Kind, type FileNews } from '@hawser/contract/terminals'
 import { dialWebSocket } from '@hawser/mux'
-import { makePerson } from '../../agent/test/modes.ts'
+import { makePerson } from '../../agent/test/person.ts'
 import { dial, refusal, type Dialled } from '../clients/web.ts'
 import { startAgent, type Agent } from '../harness/agent.ts'
+import { eventually } from '../harness/eventually.ts'
 import type { Service } from '../harness/service.ts'
 import { startCluster, type Cluster } from './cluster.ts'
 
@@ -22,9 +23,6 @@ let user: { name: string; password: string; home: string }
 const node = (at: number): Service => cluster.nodes[at]!
 const api = async (at: number, who: Parameters<Cluster['world']['token']>[0] = 'observer') =>
   node(at).api({ token: await cluster.world.token(who) })
-const eventually = async <T>(check: () => T | Promise<T>): Promise<T> =>
-  vi.waitFor(check, { timeout: 20_000, interval: 30 })
-
 beforeAll(async () => {
   cluster = opened.use(await startCluster(3))
   const person = process.getuid?.() === 0 ? opened.use(await makePerson()) : undefined
@@ -110,4 +108,20 @@ test('files beside a terminal go through any node', async () => {
     await expect((await api(at, 'owner')).terminals.files({ body: { session } })).rejects.toThrow(
       'You have no such terminal open.',
     )
+})
+
+test('a terminal that is lost on one node is continued by way of the others', async () => {
+  const [lost, uid] = await terminal(0, 1)
+  lost.type('PS1="> "; stty -echo; VALUE=kept; echo rea""dy\r')
+  await lost.until('ready\r\n')
+  lost[Symbol.dispose]()
+  await eventually(async () =>
+    expect((await (await api(0)).sessions.get({ params: { uid } })).body.held).toBe(true),
+  )
+  const { body } = await (await api(1)).terminals.attach({ body: { session: uid } })
+  using back = await dial(node(2), body.token)
+  await back.until(/ready\r\n>/)
+  back.type('echo "value $VALUE"; exit\r')
+  await back.until('value kept\r\n')
+  expect(await back.closed).toBe(1000)
 })

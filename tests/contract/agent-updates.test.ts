@@ -9,6 +9,7 @@ import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import type { AgentAnswer, AgentReport } from '@hawser/contract/agents'
 import type { Client } from '@hawser/contract/client'
 import { sample } from '@hawser/contract/examples'
+import { encodeFilter } from '@hawser/contract/filters'
 import { endorsementText, releaseText } from '@hawser/contract/releases'
 import { version } from '@hawser/contract/version'
 import { buildOf, offerFakeAgent } from '../harness/agent-release.ts'
@@ -45,7 +46,7 @@ describe.each(oneDatabase)('on %s', (_, options) => {
   const key = () => service.rooms.releases.updateKey()
 
   /** What an agent says of itself; without a key it has pinned none. */
-  type Said = Omit<AgentReport, 'key'> & { key?: string | undefined }
+  type Said = Omit<AgentReport, 'key' | 'build'> & { key?: string | undefined; build?: string | undefined }
   /** What an agent sends and hears. */
   async function auth(name: string, report: Said = {}, tenant_id: string = sample.tenant) {
     const { body } = await service.api().devices.auth({
@@ -335,6 +336,35 @@ describe.each(oneDatabase)('on %s', (_, options) => {
         updates_itself: false,
         reason: expect.stringMatching(sentence) as string,
       })
+  })
+
+  test('the list of devices finds the outdated ones: those that are behind, updating or failed', async () => {
+    await device('current', { build: b })
+    await device('sources', { build: undefined, ability: 'package' })
+    await device('old')
+    await device('packaged', { ability: 'package' })
+    await device('asked')
+    const outdated = async (value: boolean) => {
+      const params = { name: 'agent.outdated', operator: 'eq', value } as const
+      const query = { per_page: 100, filter: encodeFilter([{ type: 'property', params }]) }
+      return (await owner.devices.list({ query })).body.map(({ name }) => name).toSorted()
+    }
+    expect(await outdated(true)).toEqual(['current'])
+    await offer(b)
+    await owner.agents.update({ body: { devices: [(await auth('asked')).uid] } })
+    expect(await outdated(true)).toEqual(['asked', 'old', 'packaged'])
+    expect(await outdated(false)).toEqual(expect.arrayContaining(['current', 'sources']))
+    // It agrees with what each device shows.
+    const { body } = await owner.devices.list({ query: { per_page: 100 } })
+    const shown = body.filter(({ agent }) => ['behind', 'updating', 'failed'].includes(agent?.state ?? ''))
+    expect(shown.map(({ name }) => name).toSorted()).toEqual(await outdated(true))
+  })
+
+  test('an agent that runs from sources of the same version is not called old', async () => {
+    const uid = (await auth('crane', { build: undefined, ability: 'package' })).uid
+    await owner.devices.accept({ params: { uid } })
+    await offer(b)
+    expect(await agentOf(uid)).toMatchObject({ build: '', state: 'unknown', reason: '' })
   })
 
   test('a pending or rejected device is told nothing, whoever asked before', async () => {

@@ -54,9 +54,12 @@ const otherwise: Readonly<Record<string, Outcome>> = {
     status: 404,
     because: 'the server signs only for a login that it is making, and none is going on',
   },
+  'terminals.attach': { status: 404, because: 'the session is not one of the caller’s own' },
   'terminals.files': { status: 404, because: 'the caller has no terminal open' },
   'recordings.window': { status: 404, because: 'nothing was recorded of the session of the example' },
+  'recordings.filmstrip': { status: 404, because: 'nothing was recorded of the session of the example' },
   'recordings.search': { status: 404, because: 'nothing was recorded of the session of the example' },
+  'auditStreams.test': { status: 424, because: 'the receiver of the example cannot be reached' },
   'connectors.info': { status: 424, because: 'the engine of the example cannot be reached' },
 }
 
@@ -72,6 +75,16 @@ const actors: Readonly<Record<string, keyof Pick<Cast, 'observer' | 'administrat
   'mfa.disable': 'careful', // has a second factor
 }
 
+/**
+ * Where the contract admits more roles than the rule: it is for the person of a session, whatever their
+ * role, and for these.
+ */
+const narrower: Readonly<Record<string, Role>> = {
+  'sessions.invite': 'administrator',
+  'sessions.invitations': 'administrator',
+  'sessions.uninvite': 'administrator',
+}
+
 /** Those that the contract admits, the humblest first; nobody, where no credential is needed. */
 export function admitted({ id, op }: NamedOperation, cast: Cast): [string, Credential][] {
   const { access } = op
@@ -82,7 +95,7 @@ export function admitted({ id, op }: NamedOperation, cast: Cast): [string, Crede
     return [[actor, cast[actor]]]
   }
   const members = roles
-    .filter((role) => rank(role) >= rank(access.role))
+    .filter((role) => rank(role) >= rank(narrower[id] ?? access.role))
     .map((role): [string, Credential] => [role, cast[role]])
   return access.who === 'device-or-member' ? [...members, ['device', cast.device]] : members
 }

@@ -33,6 +33,16 @@ describe('a new namespace', () => {
         continue_unrecorded: false,
         accept_env: [],
         agent_updates: 'manual',
+        reconnect_grace_s: 300,
+        audit_retention_days: 365,
+        require_person: false,
+        hold_sessions: 1800,
+        hold_unknown: false,
+        join_without_consent: false,
+        invite_outsiders: false,
+        mask_secrets: true,
+        mask_after: [],
+        search: true,
       },
       max_devices: -1,
       device_count: 0,
@@ -126,6 +136,16 @@ describe('an edited namespace', () => {
       continue_unrecorded: false,
       accept_env: [],
       agent_updates: 'manual',
+      reconnect_grace_s: 300,
+      audit_retention_days: 365,
+      require_person: false,
+      hold_sessions: 1800,
+      hold_unknown: false,
+      join_without_consent: false,
+      invite_outsiders: false,
+      mask_secrets: true,
+      mask_after: [],
+      search: true,
     })
     const settings = {
       session_record: false,
@@ -133,6 +153,16 @@ describe('an edited namespace', () => {
       continue_unrecorded: false,
       accept_env: [],
       agent_updates: 'manual',
+      reconnect_grace_s: 300,
+      audit_retention_days: 365,
+      require_person: false,
+      hold_sessions: 1800,
+      hold_unknown: false,
+      join_without_consent: false,
+      invite_outsiders: false,
+      mask_secrets: true,
+      mask_after: [],
+      search: true,
     }
     expect(
       (await edit(tenant, { settings: { connection_announcement: settings.connection_announcement } })).body
@@ -344,6 +374,16 @@ describe.each(oneDatabase)('on %s', (_, options) => {
       await expect(found(name, 'eq', 'x')).rejects.toMatchObject(refused(400))
   })
 
+  test('only the owner may shorten how long the audit log is kept', async () => {
+    const days = (client: typeof place.owner, audit_retention_days: number) =>
+      client.namespaces.edit({ params, body: { settings: { audit_retention_days } } })
+    await expect(days(place.administrator, 364)).rejects.toMatchObject(refused(403))
+    expect((await days(place.administrator, 0)).body.settings.audit_retention_days).toBe(0)
+    await expect(days(place.administrator, 36_500)).rejects.toMatchObject(refused(403))
+    expect((await days(place.owner, 30)).body.settings.audit_retention_days).toBe(30)
+    expect((await days(place.administrator, 31)).body.settings.audit_retention_days).toBe(31)
+  })
+
   test('deleting a namespace removes everything in it, and nothing else', async () => {
     const { background } = place.rooms
     const kept = await place.enrol({ tenant_id: sample.otherTenant })
@@ -371,14 +411,47 @@ describe.each(oneDatabase)('on %s', (_, options) => {
       public_key: 'key',
       added_at: '2024-01-01T00:00:00.000Z',
     })
+    await place.rooms.stores.deviceEvents.add(
+      [{ uid: sample.device, at: '2024-01-01T00:00:00.000Z', kind: 'up', detail: '{}' }],
+      { own: ['up'], own_most: 10, own_eachEndOfHour: 10, kind_most: 10 },
+    )
+    await place.rooms.stores.sessionEventBatches.save([
+      {
+        session_uid: sample.session,
+        seq: 1,
+        at: '2024-01-01T00:00:00.000Z',
+        kind: 'exec',
+        subject: 'id',
+        target: '',
+        outcome: 'done',
+        received: 0,
+        sent: 0,
+        sha256: '',
+        why: '',
+      },
+    ])
+    await place.rooms.stores.trafficSums.add([
+      {
+        uid: sample.device,
+        day: '2024-01-01',
+        idle_received: 1,
+        idle_sent: 1,
+        session_received: 1,
+        session_sent: 1,
+      },
+    ])
+    await place.owner.devices.addTag({ params: { uid: sample.device }, body: { tag: 'doomed' } })
+    await place.owner.notes.set({ params: { uid: sample.device }, body: { text: 'x', version: 0 } })
     const before = await rowsOf(place, sample.tenant)
     // Every kind of thing that a namespace can hold is there; a new kind must be put there first.
     const tables = (await place.rooms.database.db.introspection.getTables()).filter(
       // What is still to be erased, or told to the payment provider, is noted there afterwards, for a moment;
-      // and which node has a recording that goes on is forgotten with the recording.
+      // and which node has a recording that goes on is forgotten with the recording. The index of the search
+      // goes with its sessions (tests/storage/search-index.test.ts).
       ({ name, columns }) =>
-        !['unwanted_recordings', 'usage_reports', 'unfinished_recordings'].includes(name) &&
-        columns.some((column) => column.name === 'tenant_id'),
+        !['unwanted_recordings', 'usage_reports', 'unfinished_recordings', 'search_recordings'].includes(
+          name,
+        ) && columns.some((column) => column.name === 'tenant_id'),
     )
     expect(Object.keys(before).toSorted()).toEqual(tables.map(({ name }) => name).toSorted())
     const others = await rowsOf(place, sample.otherTenant)

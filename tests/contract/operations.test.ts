@@ -197,6 +197,7 @@ describe.runIf(!isLong)('callers', () => {
             sample.fingerprint,
             sample.apiKeyName,
             sample.connector,
+            sample.auditStream,
             sample.tag,
           ])
             expect(text).not.toContain(ours)

@@ -58,10 +58,16 @@ describe('one session', () => {
       active: true,
       authenticated: false,
       recorded: false,
+      secrets_masked: 0,
+      held: false,
       unrecorded: false,
       type: 'none',
       term: 'xterm',
       position: { latitude: 1.5, longitude: -2 },
+      person: { kind: 'unknown', id: '', name: '' },
+      via: '',
+      method: '',
+      client: '',
     })
     await place.operator.devices.update({ params: { uid: device.uid }, body: { name: 'barge' } })
     expect((await get(place, uid)).device.name).toBe('barge')
@@ -103,6 +109,7 @@ describe('another’s session', () => {
     get: (client, uid) => client.sessions.get({ params: { uid } }),
     setAuthenticated: (client, uid) =>
       client.sessions.setAuthenticated({ params: { uid }, body: { authenticated: true } }),
+    events: (client, uid) => client.sessions.events({ params: { uid } }),
     play: (client, uid) => client.sessions.play({ params: { uid } }),
     close: (client, uid) => client.sessions.close({ params: { uid }, body: { device: sample.device } }),
     record: (client, uid) => client.sessions.record({ params: { uid }, body: { ...frame, uid } }),

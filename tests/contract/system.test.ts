@@ -52,8 +52,14 @@ describe('info', () => {
         version: 'v0.16.4',
         endpoints: { api: 'hawser.example.com', ssh: 'hawser.example.com:2222' },
         setup: true,
+        mail: false,
       })
     }
+  })
+
+  test('says whether there is a mail server', async () => {
+    await using mailing = await startPlace({ env: { HAWSER_SMTP: 'smtp://127.0.0.1:1' } })
+    expect((await mailing.nobody.system.info()).body.mail).toBe(true)
   })
 
   test.each([

@@ -192,7 +192,12 @@ describe('bodies', () => {
         .replaceAll(/\d{4}-\d\d-\d\dT[\d:.]+Z/g, 'moment')
         .replaceAll(/[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/g, 'uuid')
         .replaceAll(/"id":\d+/g, 'number')
+        .replaceAll(/^((?:audit_|session_invitations ).*"hash":)"[0-9a-f]{64}"/gm, '$1hash')
         .replaceAll(/\$argon2id[^"]*/g, 'hash')
+        .split('\n')
+        // Rows come in the order of ids that are new each time.
+        .toSorted()
+        .join('\n')
     const before = await masked()
     expect((await play(one.id)).status).toBe(200)
     const expected = await masked()
@@ -226,19 +231,20 @@ describe('bodies', () => {
     expect(await stage().fingerprint()).toBe(before)
   })
 
+  /** What somebody would like to set; of an operation that has such a field, the others. */
+  const unknownTo = (body: unknown): object => {
+    const wished = { nonsense: { deep: [1] }, max_devices: 1, confirmed: true, owner: sample.stranger.id }
+    const { properties = {} } = body as { properties?: object }
+    return Object.fromEntries(Object.entries(wished).filter(([name]) => !(name in properties)))
+  }
+
   test.each(some(({ op }) => isObjectSchema(op.body)))(
     'fields that $name does not know are ignored',
     async (one) => {
       if (one.id === 'system.setup') await stage().empty()
       const got = await stage().send({
         ...request(one, stage(), {
-          body: {
-            ...liveCode(one),
-            nonsense: { deep: [1] },
-            max_devices: 1,
-            confirmed: true,
-            owner: sample.stranger.id,
-          },
+          body: { ...liveCode(one), ...unknownTo(one.op.body) },
         }),
         by: humblest(one, stage().cast),
       })
@@ -467,7 +473,8 @@ describe('who is calling', () => {
           headers: claims('stranger', sample.otherTenant),
         })
         expect(got.status, `${one.name} ${got.text}`).toBe(outcomeOf(one.id).status)
-        expect(got.text).not.toContain(sample.otherTenant)
+        // Whoever accepts an invitation into another namespace is told which.
+        if (one.id !== 'invitations.accept') expect(got.text).not.toContain(sample.otherTenant)
       }
     })
   })

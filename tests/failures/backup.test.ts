@@ -60,6 +60,9 @@ test('a server is backed up while it runs, and restored elsewhere', async () => 
   await using restored = await startService({ folder: fresh })
   const { body } = await restored.api().users.login({ body: sample.owner })
   const owner = restored.api({ token: body.token })
+  expect(await restored.rooms.auditLog.entries('', { action: 'admin.command', limit: 1 })).toMatchObject([
+    { actor: { kind: 'admin' }, target: { id: 'restore' } },
+  ])
   expect((await owner.devices.get({ params: { uid: sample.device } })).body.name).toBe('renamed')
   expect(
     (await owner.sessions.play({ params: { uid: sample.session } })).body

@@ -1,5 +1,6 @@
-// A data folder that cannot be used: read-only, a file, another user's, or with a damaged database. The server and
-// the administrator's commands say so in one sentence that names the path and what to do, and change nothing.
+// A data folder that cannot be used: read-only, a file, another user's, or with a damaged database. The
+// server and the administrator's commands say so in one sentence that names the path and what to do,
+// and change nothing.
 import {
   chmodSync,
   chownSync,
@@ -36,12 +37,18 @@ function installation(name: string): string {
 
 const commands = [['serve'], ['admin', 'user', 'list']] as const
 
-/** What each command says: each fails with the same sentence. `before` is put before the program's own words. */
-async function sentence(folder: string, before: readonly string[] = []): Promise<string> {
+/**
+ * What each command says: each fails with the same sentence. `before` is put before the program's own words.
+ */
+async function sentence(
+  folder: string,
+  before: readonly string[] = [],
+  program: readonly string[] = [process.execPath, hawser],
+): Promise<string> {
   const said = await Promise.all(
     commands.map(async (words) => {
-      const [program = '', ...args] = [...before, process.execPath, hawser, ...words]
-      const outcome = await run([program, ...args], { env: environmentFor(folder) })
+      const [first = '', ...rest] = [...before, ...program, ...words]
+      const outcome = await run([first, ...rest], { env: environmentFor(folder) })
       expect(outcome, words.join(' ')).toMatchObject({ code: 1, signal: null, stdout: '' })
       return outcome.stderr
     }),
@@ -62,7 +69,14 @@ test('a file in its place, or in the place of a folder above it', async () => {
 
 describe.runIf(isRoot)('as root, who can mount and be somebody else', () => {
   const readOnly = 'mount --bind "$0" "$0" && mount -o remount,bind,ro "$0" && exec "$@"'
-  const nobody = ['setpriv', '--reuid=65534', '--regid=65534', '--clear-groups'] as const
+  // The repository may be where only root can look, such as in a folder of mktemp: it is also mounted elsewhere.
+  const root = path.dirname(hawser)
+  const mounted = at('mounted')
+  const asNobody =
+    'mount --bind "$0" "$1" && shift && exec setpriv --reuid=65534 --regid=65534 --clear-groups "$@"'
+  const nobody = ['unshare', '--mount', 'sh', '-c', asNobody, root, mounted] as const
+  const program = [process.execPath, hawser].map((file) => file.replace(root, mounted))
+  beforeAll(() => mkdirSync(mounted))
 
   test('a read-only file system', async () => {
     const folder = installation('read-only')
@@ -73,7 +87,7 @@ describe.runIf(isRoot)('as root, who can mount and be somebody else', () => {
 
   test('a folder of another user', async () => {
     const folder = installation('private')
-    expect(await sentence(folder, nobody)).toBe(
+    expect(await sentence(folder, nobody, program)).toBe(
       `${folder} belongs to root, and this process runs as nobody: run it as root, or set HAWSER_DATA to a ` +
         `folder of nobody (chown -R nobody ${folder} makes this one theirs).`,
     )
@@ -81,7 +95,7 @@ describe.runIf(isRoot)('as root, who can mount and be somebody else', () => {
 
   test('a folder of another user, for a backup, which only reads', async () => {
     const folder = installation('unreadable')
-    const command = [...nobody, process.execPath, hawser, 'admin', 'backup', at('copy')] as const
+    const command = [...nobody, ...program, 'admin', 'backup', at('copy')] as const
     const { code, stderr } = await run(command, { env: environmentFor(folder) })
     expect([code, stderr]).toEqual([1, expect.stringContaining(`${folder} belongs to root, and`)])
   })
@@ -89,12 +103,14 @@ describe.runIf(isRoot)('as root, who can mount and be somebody else', () => {
   test('a file of another user in it, as a start as root leaves it', async () => {
     const folder = installation('mixed')
     chownSync(folder, 65534, 65534)
-    expect(await sentence(folder, nobody)).toContain(`${path.join(folder, 'hawser.db')} belongs to root, and`)
+    expect(await sentence(folder, nobody, program)).toContain(
+      `${path.join(folder, 'hawser.db')} belongs to root, and`,
+    )
   })
 
   test('a place in which it cannot be created', async () => {
     mkdirSync(at('of-root'))
-    const command = [...nobody, process.execPath, hawser, 'serve'] as const
+    const command = [...nobody, ...program, 'serve'] as const
     const { code, stderr } = await run(command, { env: environmentFor(at('of-root/data')) })
     expect([code, stderr]).toEqual([1, expect.stringContaining(`${at('of-root')} belongs to root, and`)])
   })

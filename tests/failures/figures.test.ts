@@ -4,6 +4,7 @@ import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { sample } from '@hawser/contract/examples'
 import { version } from '@hawser/contract/version'
 import { apiOf, dial, openQuarters, terminal, ticket, type Quarters } from '../clients/web.ts'
+import { eventually } from '../harness/eventually.ts'
 import { openRaw } from './raw.ts'
 
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 })
@@ -69,15 +70,23 @@ test('devices are counted by status, and those that are online', async () => {
 
 test('logins and sessions are counted, while they go on and for good', async () => {
   const [opened] = await terminal(quarters)
-  {
-    using shell = opened
-    void shell
-    expect(await figure('hawser_sessions')).toBe(1)
-    await vi.waitFor(async () => expect(await figure('hawser_recordings')).toBe(1))
-    expect(await figure('hawser_logins_total{result="accepted",reason="",method="password"}')).toBe(1)
-  }
-  await vi.waitFor(async () => expect(await figure('hawser_sessions')).toBe(0))
+  using shell = opened
+  expect(await figure('hawser_sessions')).toBe(1)
+  expect(await figure('hawser_sessions_held')).toBe(0)
+  await eventually(async () => expect(await figure('hawser_recordings')).toBe(1))
+  expect(await figure('hawser_logins_total{result="accepted",reason="",method="password"}')).toBe(1)
+  shell.close(1000)
+  await eventually(async () => expect(await figure('hawser_sessions')).toBe(0))
   expect(await figure('hawser_sessions_total{type="shell"}')).toBe(1)
+  const [lost] = await terminal(quarters)
+  lost[Symbol.dispose]()
+  await eventually(async () => expect(await figure('hawser_sessions_held')).toBe(1))
+  await eventually(async () => expect(await figure('hawser_sessions_held_bytes')).toBeGreaterThan(0))
+  const [held] = (await (await apiOf(quarters, 'owner')).sessions.list({ query: { active: true } })).body
+  await (
+    await apiOf(quarters, 'owner')
+  ).sessions.close({ params: { uid: held!.uid }, body: { device: held!.device_uid } })
+  await eventually(async () => expect(await figure('hawser_sessions')).toBe(0))
   using refused = await dial(quarters.service, await ticket(quarters, { password: 'wrong' }))
   await refused.closed
   expect(await figure('hawser_logins_total{result="refused",method="",reason="password"}')).toBe(1)

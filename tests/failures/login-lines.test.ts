@@ -7,6 +7,7 @@ import { sample } from '@hawser/contract/examples'
 import { fingerprintSha256, generatePrivateKey, type PrivateKey } from '@hawser/ssh'
 import { onlineDevice, sshid, startDoor, type Door } from '../attacks/door.ts'
 import { apiOf, dial, openQuarters, type Quarters } from '../clients/web.ts'
+import { eventually } from '../harness/eventually.ts'
 import type { Service } from '../harness/service.ts'
 import type { Line } from './program.ts'
 
@@ -46,7 +47,7 @@ const linesOf = (service: Service, event: string): Line[] =>
 
 /** The lines about this source, once there are so many. */
 async function refusals(source: string, count = 1): Promise<Line[]> {
-  return vi.waitFor(() => {
+  return eventually(() => {
     const found = linesOf(door.service, 'login.refused').filter((line) => line['source'] === source)
     expect(found).toHaveLength(count)
     return found
@@ -178,7 +179,7 @@ describe('a refused login is one line', () => {
     const from = newSource()
     const client = await door.knock({ from })
     await client.attempt(randomUUID(), { method: 'publickey', key: mallory })
-    await vi.waitFor(() => {
+    await eventually(() => {
       door.leave()
       expect(
         linesOf(door.service, 'enrolment.refused').filter((line) => line['source'] === from),
@@ -196,7 +197,7 @@ test('whoever tries nothing, or logs in after all, leaves no line about a refusa
   expect(await right.attempt(sshid, { method: 'publickey', key: olga })).toEqual({ accepted: true })
   await right.connection().end()
   door.leave()
-  await vi.waitFor(() => expect(door.service.reach.ssh.unauthenticated).toBe(0))
+  await eventually(() => expect(door.service.reach.ssh.unauthenticated).toBe(0))
   const started = linesOf(door.service, 'session.started').filter((line) => line['source'] === from)
   expect(started).toMatchObject([
     { method: 'publickey', fingerprint: fingerprintSha256(olga.blob), refused: 1, username: 'pilot' },
@@ -221,7 +222,7 @@ test('a flood of refused logins is cut, told and counted', async () => {
     await Promise.all(clients.map((client) => client.attempt('root', { method: 'none' }).catch(() => 0)))
   }
   door.leave()
-  await vi.waitFor(() => expect(door.service.reach.logins.refused.of('invalid-sshid')).toBe(before + 50))
+  await eventually(() => expect(door.service.reach.logins.refused.of('invalid-sshid')).toBe(before + 50))
   expect(await refusals(from, 20)).toHaveLength(20)
 })
 

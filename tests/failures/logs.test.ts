@@ -2,8 +2,9 @@
 // whatever level is set. What a person needs at the first start (the set-up link) goes to stderr alone.
 import { readFileSync } from 'node:fs'
 import path from 'node:path'
-import { expect, test, vi } from 'vitest'
+import { expect, test } from 'vitest'
 import { ApiError } from '@hawser/contract/client'
+import { eventually } from '../harness/eventually.ts'
 import { startProgram, temporaryFolder, type Line } from './program.ts'
 
 test('every line is an object with a time, a level and an event, and none holds a secret', async () => {
@@ -79,7 +80,7 @@ test('a refusal is logged with the id that the caller was given', async () => {
   expect(answer.status).toBe(401)
   const id = answer.headers.get('x-request-id')
   expect(id).toBeTruthy()
-  await vi.waitFor(() =>
+  await eventually(() =>
     expect(program.printed.some((line) => line.includes(id!) && line.includes('sign-in.refused'))).toBe(true),
   )
 })

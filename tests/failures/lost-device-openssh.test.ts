@@ -2,11 +2,15 @@
 // told to go. The real agent in a process of its own, the real client.
 import { spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
+import { mkdtempSync, rmSync } from 'node:fs'
+import os from 'node:os'
+import path from 'node:path'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { sample } from '@hawser/contract/examples'
-import { makePerson } from '../../agent/test/modes.ts'
+import { makePerson } from '../../agent/test/person.ts'
 import { folder, keygen, quietArgs, run } from '../../ssh/test/programs.ts'
 import { startAgent, type Agent } from '../harness/agent.ts'
+import { eventually } from '../harness/eventually.ts'
 import { startService, type Service } from '../harness/service.ts'
 import { buildWorld, type World } from '../harness/world.ts'
 
@@ -80,28 +84,49 @@ const within = async (seconds: number, work: Promise<unknown>): Promise<void> =>
   await Promise.race([work, limit])
 }
 
-test('an agent that is killed takes its sessions along: the client reads a sentence and gets 255 at once, the device is offline', async () => {
-  await using agent = await startAgent(service, { hostname: 'killed' })
-  using session = await live(agent)
-  expect((await deviceOf(agent)).online).toBe(true)
-  expect(await newest()).toMatchObject({ active: true, type: 'exec', username: user, device_uid: agent.uid })
-  agent.kill('SIGKILL')
-  await within(2, session.status)
-  expect(await session.status).toBe(255)
-  expect(session.said()).toContain(`The connection to ${sample.namespace}.killed was lost.`)
-  await vi.waitFor(async () => expect((await deviceOf(agent)).online).toBe(false))
-  await vi.waitFor(async () => expect((await newest()).active).toBe(false))
+test('an agent that is killed takes its sessions along: the device is offline, and when the agent is back the client reads a sentence and gets 255', async () => {
+  const key = mkdtempSync(path.join(os.tmpdir(), 'hawser-device-'))
+  {
+    await using agent = await startAgent(service, { hostname: 'killed', folder: key })
+    using session = await live(agent)
+    expect((await deviceOf(agent)).online).toBe(true)
+    expect(await newest()).toMatchObject({
+      active: true,
+      type: 'exec',
+      username: user,
+      device_uid: agent.uid,
+    })
+    agent.kill('SIGKILL')
+    await eventually(async () => expect((await deviceOf(agent)).online).toBe(false))
+    await using again = await startAgent(service, { hostname: 'killed', folder: key, pending: true })
+    expect(again.uid).toBe(agent.uid)
+    await within(5, session.status)
+    expect(await session.status).toBe(255)
+    expect(session.said()).toContain(`The connection to ${sample.namespace}.killed was lost.`)
+    await eventually(async () => expect((await newest()).active).toBe(false))
+  }
+  rmSync(key, { recursive: true })
 })
 
-test('an agent whose tunnel is cut comes back by itself, and is reached again', async () => {
+test('an agent that is told to stop ends its sessions at once', async () => {
+  await using agent = await startAgent(service, { hostname: 'stopped' })
+  using session = await live(agent)
+  agent.kill('SIGTERM')
+  await within(5, session.status)
+  expect(await session.status).toBe(255)
+  expect(session.said()).toContain(`The connection to ${sample.namespace}.stopped was lost.`)
+})
+
+test('an agent whose tunnel is cut comes back by itself, its sessions go on, and it is reached again', async () => {
   await using agent = await startAgent(service, { hostname: 'cut' })
   using session = await live(agent)
   const back = agent.logged('tunnel.up')
   // From the server's side, without a word: what a router that restarts does.
   for (const tunnel of service.reach.tunnels.all()) if (tunnel.device.uid === agent.uid) tunnel.close('cut')
-  expect(await session.status).toBe(255)
   await back
-  await vi.waitFor(async () => expect((await deviceOf(agent)).online).toBe(true))
+  await eventually(async () => expect((await deviceOf(agent)).online).toBe(true))
+  session.child.stdin?.end()
+  expect(await session.status).toBe(0)
   expect((await run('ssh', [...args(agent), 'exit 3'])).status).toBe(3)
 })
 

@@ -1,6 +1,6 @@
-// `npm start`, `npm run agent` and `npm run demo`, ended by the number of the process that the shell told: npm's.
-// Whether npm is told to end or killed, what it has started ends a moment later; Ctrl-C drains once. And the
-// demo's ssh command, pasted as it is, asks nothing.
+// `npm start`, `npm run agent` and `npm run demo`, ended by the number of the process that the shell told:
+// npm's. Whether npm is told to end or killed, what it has started ends a moment later; Ctrl-C drains once.
+// And the demo's ssh command, pasted as it is, asks nothing.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdirSync, readdirSync } from 'node:fs'

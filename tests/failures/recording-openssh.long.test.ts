@@ -4,10 +4,11 @@
 import { readdirSync } from 'node:fs'
 import path from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
-import { expect, test, vi } from 'vitest'
+import { expect, test } from 'vitest'
 import { folder, keygen, quietArgs } from '../../ssh/test/programs.ts'
 import { openTerminal } from '../clients/terminal.ts'
 import { startAgent } from '../harness/agent.ts'
+import { eventually } from '../harness/eventually.ts'
 import { environmentFor, hawser, run, setUp, startProgram, temporaryFolder } from './program.ts'
 
 const user = process.getuid?.() === 0 ? 'root' : 'pilot'
@@ -33,6 +34,11 @@ test(
         filter: { hostname: '.*' },
       }
       await owner.api.publicKeys.create({ body: key })
+      // Otherwise the session waits for the agent, which keeps the terminal.
+      await owner.api.namespaces.edit({
+        params: { tenant: owner.tenant },
+        body: { settings: { hold_sessions: 0 } },
+      })
       const accept = (device: string) => owner.api.devices.accept({ params: { uid: device } })
       await using agent = await startAgent({ url: program.url, tenant_id: owner.tenant, accept })
       const { port } = await program.logged('ssh.listening')
@@ -62,7 +68,7 @@ test(
     await using program = await startProgram({ folder: data.path })
     expect(await program.logged('recording.closed')).toMatchObject({ session: uid, ending: 'cut off' })
     const api = program.api({ token })
-    const shown = await vi.waitFor(async () => {
+    const shown = await eventually(async () => {
       expect((await api.sessions.get({ params: { uid } })).body).toMatchObject({
         recorded: true,
         active: false,

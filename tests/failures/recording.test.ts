@@ -5,7 +5,7 @@ import { execFileSync } from 'node:child_process'
 import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'
-import { describe, expect, test, vi } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { diskStorage } from '../../server/src/recording/storage/disk.ts'
 import type { JournalStorage } from '../../server/src/recording/storage/storage.ts'
 import { keyFrom } from '../../server/src/recording/key.ts'
@@ -15,6 +15,7 @@ import { recordings } from '../../server/src/recording/recordings.ts'
 import { screen } from '../../server/src/recording/screen.ts'
 import { NotRecorded, sessionRecorder } from '../../server/src/recording/tap.ts'
 import { verifyJournal } from '../../server/src/recording/verify.ts'
+import { eventually } from '../harness/eventually.ts'
 import { times } from '../harness/tier.ts'
 
 const key = keyFrom(generateKeyPairSync('ed25519').privateKey)
@@ -85,7 +86,7 @@ describe('a crash', () => {
     const recording = await here.recorded.begin(about)
     await recording.output(Buffer.from('before the crash'))
     // Read by somebody else while it is being written, as after a crash.
-    await vi.waitFor(async () =>
+    await eventually(async () =>
       expect(await text(place(here.folder).recorded.frames(recording.name))).toBe('before the crash'),
     )
     const after = place(here.folder)
@@ -119,6 +120,7 @@ describe('a full disk', () => {
         about,
         settings: strict,
         onBegun: () => undefined,
+        onOverBudget: () => undefined,
         onFailed: (error) => told.push(error),
       })
       const channel = session.channel()
@@ -150,6 +152,7 @@ describe('a full disk', () => {
       about,
       settings: { record: true, continueUnrecorded: true },
       onBegun: () => undefined,
+      onOverBudget: () => undefined,
     }
     const told: string[] = []
     const session = sessionRecorder({
@@ -168,6 +171,37 @@ describe('a full disk', () => {
     await session[Symbol.asyncDispose]()
     expect(files(here.folder)).toEqual([])
   })
+})
+
+test('a recording that begins while nobody is there begins with an interruption', async () => {
+  using here = place()
+  const session = sessionRecorder({
+    recordings: here.recorded,
+    about,
+    settings: strict,
+    onBegun: () => undefined,
+    onOverBudget: () => undefined,
+    onFailed: (error) => here.failed.push(error),
+  })
+  const channel = session.channel()
+  channel.terminal('xterm', { width: 80, height: 24 })
+  channel.program('shell')
+  // The file is still being made.
+  channel.interrupted({ type: 'held' })
+  await channel.output(Buffer.from('unseen'))
+  session.apply({ ...strict, record: false })
+  session.apply(strict)
+  await channel.output(Buffer.from('unseen in another recording'))
+  channel.interrupted({ type: 'resumed', via: 'ssh' })
+  session.apply({ ...strict, record: false })
+  session.apply(strict)
+  await channel.output(Buffer.from('seen'))
+  await session[Symbol.asyncDispose]()
+  const names = await here.recorded.channels(about.tenant_id, about.session_uid)
+  const facts = await Promise.all(names.map(async (name) => here.recorded.facts(name)))
+  const vias = facts.map(({ interruptions }) => interruptions.map(({ via }) => via))
+  expect(vias).toEqual([[''], ['ssh'], []])
+  expect(here.failed).toEqual([])
 })
 
 test('much output is recorded with flat memory, and all of it is there', { timeout: 300_000 }, async () => {
@@ -212,6 +246,7 @@ test('switching recording off ends it at once, switching it on begins another wi
     about,
     settings: strict,
     onBegun: () => undefined,
+    onOverBudget: () => undefined,
     onFailed: () => undefined,
   })
   const channel = session.channel()

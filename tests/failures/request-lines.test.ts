@@ -4,11 +4,12 @@
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { sample } from '@hawser/contract/examples'
 import { dialWebSocket } from '@hawser/mux'
+import { eventually } from '../harness/eventually.ts'
 import { startService, type Service } from '../harness/service.ts'
 import { buildWorld, type World } from '../harness/world.ts'
 import type { Line } from './program.ts'
 
-vi.setConfig({ testTimeout: 30_000, hookTimeout: 60_000 })
+vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 })
 
 let service: Service
 let world: World
@@ -40,7 +41,7 @@ function from(source: string, headers: Record<string, string> = {}) {
 
 /** The lines about the source, once there are so many. */
 const lines = async (source: string, count: number): Promise<Line[]> =>
-  vi.waitFor(() => {
+  eventually(() => {
     const found = linesFrom(source)
     expect(found).toHaveLength(count)
     return found

@@ -1,5 +1,5 @@
-// `hawser admin config print`: an administrator's shell seldom has the environment of the service. The settings of
-// the running server count; where none runs, the command says that it prints its own.
+// `hawser admin config print`: an administrator's shell seldom has the environment of the service. The
+// settings of the running server count; where none runs, the command says that it prints its own.
 import { expect, test } from 'vitest'
 import { run } from '../../ssh/test/programs.ts'
 import { admin, environmentFor, hawser, startProgram, temporaryFolder } from './program.ts'

@@ -145,8 +145,8 @@ test('what npm installed by itself is not installed again', async () => {
       cwd: folder.path,
       env: { PATH: process.env.PATH, ...env },
     })
-  // As in the image, where developers' packages were left out. npm does the same, and says so to nobody, where
-  // NODE_ENV is `production`.
+  // As in the image, where developers' packages were left out. npm does the same, and says so to nobody,
+  // where NODE_ENV is `production`.
   for (const env of [{ npm_config_omit: 'dev' }, { NODE_ENV: 'production' }]) {
     rmSync(path.join(folder.path, 'node_modules/.hawser-installed'), { force: true })
     rmSync(path.join(folder.path, 'npm-calls'), { force: true })

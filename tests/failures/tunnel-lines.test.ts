@@ -2,12 +2,13 @@
 // kind, and a line when it ends, with the reason. A device whose tunnel flaps does not fill the log.
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { sample } from '@hawser/contract/examples'
+import { eventually, until } from '../harness/eventually.ts'
 import { startOldAgent, type OldAgentOptions } from '../harness/old-agent.ts'
 import { startService, type Service } from '../harness/service.ts'
 import { buildWorld, type World } from '../harness/world.ts'
 import type { Line } from './program.ts'
 
-vi.setConfig({ testTimeout: 30_000, hookTimeout: 60_000 })
+vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 })
 
 let service: Service
 let world: World
@@ -26,7 +27,7 @@ const linesOf = (device: string): Line[] =>
 
 /** The lines about the device, once there are so many. */
 const lines = async (device: string, count: number): Promise<Line[]> =>
-  vi.waitFor(() => {
+  eventually(() => {
     const found = linesOf(device)
     expect(found).toHaveLength(count)
     return found
@@ -91,11 +92,11 @@ test('a device whose tunnel flaps gets ten lines in a minute; every tunnel is co
   for (let flap = 0; flap < 8; flap += 1) {
     agent.cut()
     await agent.lost
-    await vi.waitUntil(() => service.reach.tunnels.find(first.uid) === undefined)
+    await until(() => service.reach.tunnels.find(first.uid) === undefined)
     agent = await start({ version: 2, hostname: 'flapping', key: first.key })
   }
   agent.cut()
-  await vi.waitUntil(() => service.reach.tunnels.find(first.uid) === undefined)
+  await until(() => service.reach.tunnels.find(first.uid) === undefined)
   expect(service.reach.tunnelCounts.opened.of('')).toBe(before + 9)
   expect(await lines(first.uid, 10)).toHaveLength(10)
 })
@@ -104,7 +105,7 @@ test('a server that stops lets its tunnels go, and says so', async () => {
   const other = await startService({ env: { HAWSER_LOG: 'info' } })
   await buildWorld(other)
   const agent = await startOldAgent(other, { version: 2, tenant_id: sample.tenant })
-  await vi.waitUntil(() => other.reach.tunnels.size === 1)
+  await until(() => other.reach.tunnels.size === 1)
   await other[Symbol.asyncDispose]()
   await agent[Symbol.asyncDispose]()
   expect(other.log()).toMatch(/"event":"tunnel.closed".*"reason":"stopping"/)

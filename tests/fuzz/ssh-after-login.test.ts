@@ -24,6 +24,9 @@ import { defaults } from '../../ssh/src/options.ts'
 import { message, type Writer } from '../../ssh/src/wire.ts'
 import { bareTransport, inputOf } from './bare-transport.ts'
 import { fuzz } from './fuzz.ts'
+import { openPolicy } from '@hawser/contract/policies'
+import { sessionPolicy } from '../../server/src/domain/access/session-policy.ts'
+import { livePolicy } from '../../server/src/gateway/live-policy.ts'
 
 vi.setConfig({ testTimeout: 3_600_000 })
 
@@ -95,7 +98,10 @@ test('any messages', async () => {
         terminal: () => void (terminals += 1),
         program: (type: string) => void seen.add(type),
         output: () => undefined,
+        interrupted: () => undefined,
         announcement: () => undefined,
+        channel: undefined,
+        typist: () => undefined,
         resize: () => void seen.add('resize'),
         exit: () => undefined,
         close: () => Promise.resolve(),
@@ -104,15 +110,22 @@ test('any messages', async () => {
         near,
         far,
         channelPolicy({
-          record: { note: () => undefined } as unknown as Parameters<typeof channelPolicy>[0]['record'],
+          record: {
+            note: () => undefined,
+            events: { add: () => () => undefined },
+          } as unknown as Parameters<typeof channelPolicy>[0]['record'],
           limits: undefined,
           announcement: announcementFor('Welcome'),
+          person: '',
           client: { address: '127.0.0.1', port: 4_711 },
           agentIsOurs: false,
           acceptEnv: [],
           closesAtEof: false,
           lostMessage: 'gone',
+          shells: new Set(),
           recorder: () => recorder,
+          mask: (text) => text,
+          policy: livePolicy(sessionPolicy(openPolicy)),
           active: () => undefined,
         }),
       )

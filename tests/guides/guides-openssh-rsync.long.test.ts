@@ -25,7 +25,9 @@ const strangers = ['command-line.md', 'mfa.md']
 const metricsToken = 'a-token-for-metrics'
 
 vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 })
-const [sshPort, webPort, forwarded, back, socks] = await Promise.all(Array.from({ length: 5 }, freePort))
+const [sshPort, webPort, forwarded, back, socks, receiver] = await Promise.all(
+  Array.from({ length: 6 }, freePort),
+)
 let way: Way
 let web: readonly Server[]
 let behind: Sshd
@@ -36,6 +38,7 @@ beforeAll(async () => {
     HAWSER_SSH: `127.0.0.1:${sshPort}`,
     HAWSER_SSH_PUBLIC_PORT: String(sshPort),
     HAWSER_METRICS_TOKEN: metricsToken,
+    HAWSER_STREAM_ALLOW: `127.0.0.1:${receiver}`,
   })
   behind = await startSshd(way.where, way.where.read('olga.pub'))
   web = await Promise.all([webPort!, way.there('app.sock')].map(serve))
@@ -73,12 +76,14 @@ function here(text: string): string {
     ['18080', String(forwarded)],
     ['18081', String(back)],
     ['11080', String(socks)],
+    ['9000', String(receiver)],
     [sample.totp, way.world.totp(sample.mfaSecret)],
     ['https://hawser.example.com', way.service.url],
     ['hawser.example.com', '127.0.0.1'],
     ['root@', `${way.user.name}@`],
     ['pi@10.0.0.7', `-p ${behind.port} ${behind.user}@127.0.0.1`],
     ['--user root', `--user ${way.user.name}`],
+    ['--username root', `--username ${way.user.name}`],
     ['-n root', `-n ${way.user.name}`],
     ['/srv', way.there('.')],
     ['/var/', '$HOME/var/'],

@@ -1,8 +1,8 @@
-// The page about many cores as somebody follows it, with a real PostgreSQL and a NATS server of its own; then a
-// device is reached through the one port, whichever node takes the connection.
+// The page about many cores as somebody follows it, with a real PostgreSQL and a NATS server of its own; then
+// a device is reached through the one port, whichever node takes the connection.
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { client, type Client } from '@hawser/contract/client'
-import { makePerson, type Person } from '../../agent/test/modes.ts'
+import { makePerson, type Person } from '../../agent/test/person.ts'
 import { folder, freePort, keygen, quietArgs, run } from '../../ssh/test/programs.ts'
 import { isRoot } from '../clients/way.ts'
 import { startAgent } from '../harness/agent.ts'

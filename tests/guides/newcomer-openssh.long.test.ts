@@ -10,7 +10,7 @@ import os from 'node:os'
 import path from 'node:path'
 import { createInterface } from 'node:readline'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
-import { makePerson, type Person } from '../../agent/test/modes.ts'
+import { makePerson, type Person } from '../../agent/test/person.ts'
 import { freePort, run } from '../../ssh/test/programs.ts'
 import { isRoot } from '../clients/way.ts'
 import { builtAgents } from '../harness/built-agent.ts'
@@ -59,7 +59,8 @@ describe.each(['README.md', 'docs/guides/quick-start.md'])('%s', (page) => {
       : { 'Username or e-mail:': 'olga', 'Password:': 'rope-and-anchor' }[question]
 
   beforeAll(async () => {
-    // `npm start` would make it within minutes of the first start; a newcomer takes longer to type than we do.
+    // `npm start` would make it within minutes of the first start; a newcomer takes longer
+    // to type than we do.
     await builtAgents()
     ;[http, ssh] = [await freePort(), await freePort()]
     folder = mkdtempSync(path.join(os.tmpdir(), 'hawser-newcomer-'))

@@ -90,6 +90,11 @@ export const notRun: readonly (readonly [page: string, line: string, reason: str
     "it changes the kernel's settings",
   ],
   [
+    'docs/guides/mobile-links.md',
+    'echo HAWSER_PING_INTERVAL=120 >> /etc/hawser-agent.env',
+    'it changes a device that others use',
+  ],
+  [
     'docs/guides/mosh-and-x11.md',
     'ssh -t gantry tmux new-session -A -s work',
     'tests/clients/mosh-tmux-x11-openssh.long.test.ts does it on a terminal',
@@ -178,6 +183,18 @@ export const notRun: readonly (readonly [page: string, line: string, reason: str
     'docs/guides/without-an-agent.md',
     'while :; do dbclient -y -N -K 30 -R 0:localhost:22 -i /etc/hawser.key -p 2222 <tenant>.<name>@<server>; sleep 5; done',
     'tests/clients/agentless-guide-dropbear-openssh.test.ts runs it, with devices',
+  ],
+  ['docs/guides/sharing-sessions.md', 'hawser join last', 'needs somebody at a terminal'],
+  [
+    'docs/guides/sharing-sessions.md',
+    'hawser sessions invite last --to tara@example.com',
+    'needs a session that goes on',
+  ],
+  ['docs/guides/sharing-sessions.md', 'hawser sessions invitations last', 'needs a session that goes on'],
+  [
+    'docs/guides/staying-connected.md',
+    'hawser attach                  # the newest of yours that is held',
+    'needs somebody at a terminal',
   ],
 ]
 

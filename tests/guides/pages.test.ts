@@ -4,6 +4,7 @@
 import { existsSync, globSync, readFileSync } from 'node:fs'
 import path from 'node:path'
 import { describe, expect, test } from 'vitest'
+import { keepVariable, personVariable } from '@hawser/contract/tunnel'
 import { exitCodes } from '../../cli/src/errors.ts'
 import { aliases } from '../../cli/src/help.ts'
 import { allCommands } from '../../cli/src/main.ts'
@@ -161,6 +162,12 @@ describe('what pages name', () => {
       'HAWSER_API_KEY',
       // Of `npm run build`.
       'HAWSER_AGENT_NODE',
+      // Of the agent, where an empty value has a meaning of its own.
+      'HAWSER_FEATURES',
+      // What programs on a device get.
+      personVariable,
+      // What the gateway tells an agent.
+      keepVariable,
       'HAWSER_',
     ])
     const named = prose.flatMap((page) =>

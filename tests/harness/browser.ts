@@ -2,9 +2,11 @@
 // person's window; whatever goes wrong in it (an error of a script, something the content security policy has
 // stopped, a request to anyone but the server) is written down, so that a test can end with "and nothing
 // did".
-import { accessSync, constants } from 'node:fs'
+import { accessSync, constants, readFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
 import path from 'node:path'
 import { chromium, type Browser, type BrowserContextOptions, type Page } from 'playwright-core'
+import { afterAll, beforeAll, vi } from 'vitest'
 import type { Service } from './service.ts'
 
 export async function openBrowser(): Promise<Browser> {
@@ -29,6 +31,21 @@ function programOnPath(name: string): string {
   return found
 }
 
+/** What a visit needs of a browser. */
+export type Windows = Pick<Browser, 'newContext'>
+
+/**
+ * One browser for all tests of a file. A machine may do other things too, so its tests get minutes: only a
+ * step that never happens is to fail.
+ */
+export function sharedBrowser(): Windows {
+  vi.setConfig({ testTimeout: 300_000, hookTimeout: 120_000 })
+  let opened: Browser | undefined
+  beforeAll(async () => void (opened = await openBrowser()))
+  afterAll(() => opened?.close())
+  return { newContext: (options) => opened!.newContext(options) }
+}
+
 export interface Visit extends AsyncDisposable {
   readonly page: Page
   /** What went wrong so far, refusals of the server aside. */
@@ -38,8 +55,8 @@ export interface Visit extends AsyncDisposable {
 }
 
 export async function visit(
-  browser: Browser,
-  service: Service,
+  browser: Windows,
+  service: Pick<Service, 'url'>,
   options: BrowserContextOptions = {},
 ): Promise<Visit> {
   const context = await browser.newContext({ baseURL: service.url, ...options })
@@ -69,4 +86,15 @@ export async function visit(
     if (!refused) troubles.push(`${message.type()}: ${message.text()}`)
   })
   return { page, troubles, refusals, [Symbol.asyncDispose]: () => context.close() }
+}
+
+const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
+
+/** The rules of axe that the page breaks, each with its element. Animations would be caught half-way. */
+export async function violations(page: Page): Promise<string[]> {
+  // react-aria reads out the name of a busy button for some seconds, even when the button is gone by then.
+  await page.locator('[role=log] [role=img]').first().waitFor({ state: 'detached' })
+  await page.evaluate(axe)
+  return page.evaluate<string[]>(`axe.run(document, { resultTypes: ['violations'] }).then(({ violations }) =>
+    violations.flatMap(({ id, nodes }) => nodes.map(({ target, failureSummary }) => id + ': ' + target.join(' ') + ' ' + failureSummary)))`)
 }

@@ -239,6 +239,20 @@ export const needs: readonly Need[] = [
     usedBy: ['**/*prometheus*'],
   },
   {
+    name: 'rsyslog',
+    found: { command: 'rsyslogd' },
+    debianPackage: 'rsyslog',
+    why: 'the syslog server of most systems takes the audit log',
+    usedBy: ['**/*rsyslog*'],
+  },
+  {
+    name: 'TLS for rsyslog',
+    found: { file: `/usr/lib/${debianTriplet()}/rsyslog/lmnsd_gtls.so` },
+    debianPackage: 'rsyslog-gnutls',
+    why: 'it takes the audit log over TLS',
+    usedBy: ['**/*rsyslog*'],
+  },
+  {
     name: 'systemd-analyze',
     found: { command: 'systemd-analyze' },
     debianPackage: 'systemd',
@@ -325,13 +339,16 @@ export function isThere(found: Need['found']): boolean {
   })
 }
 
-/** The arguments that narrow a run: those which vitest itself takes for neither an option nor the value of one. */
+/**
+ * The arguments that narrow a run: those which vitest itself takes for neither an option
+ * nor the value of one.
+ */
 export const wordsOf = (args: readonly string[]): readonly string[] =>
   parseCLI(['vitest', 'run', ...args]).filter
 
 /**
- * The test files that `npm test -- <args>` will run. `words` are the arguments that are neither an option nor the
- * value of one; vitest takes each of them as a part of a path, with or without a line behind it.
+ * The test files that `npm test -- <args>` will run. `words` are the arguments that are neither an option nor
+ * the value of one; vitest takes each of them as a part of a path, with or without a line behind it.
  */
 export function toBeRun(testFiles: readonly string[], words: readonly string[]): string[] {
   if (words.length === 0) return [...testFiles]

@@ -107,5 +107,6 @@ export function sharedPlace(options: () => Promise<ServiceOptions> = async () =>
       if (!started) throw new Error('the place is not there yet: it is for use inside of tests')
       return Reflect.get(started, name, started) as unknown
     },
+    has: (_, name) => started !== undefined && Reflect.has(started, name),
   })
 }

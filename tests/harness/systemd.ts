@@ -1,6 +1,7 @@
-// A real systemd for tests, as process 1 of a machine of its own: this system's files with changes that stay in
-// memory, and processes, mounts, devices and a control group of its own. It starts no service but those that a
-// test asks for, and shares the network, so that a test reaches them. Needs root. Disposal ends everything in it.
+// A real systemd for tests, as process 1 of a machine of its own: this system's files with changes that
+// stay in memory, and processes, mounts, devices and a control group of its own. It starts no service but
+// those that a test asks for, and shares the network, so that a test reaches them. Needs root. Disposal
+// ends everything in it.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmdirSync, rmSync } from 'node:fs'

@@ -10,8 +10,9 @@ export const isLong = process.env['LONG_TESTS'] === '1'
 export const times = (daily: number, long: number): number => (isLong ? long : daily)
 
 /**
- * For `describe.each`, where both databases are sent the same SQL: SQLite in the daily tier, PostgreSQL in the
- * long one. Where the SQL differs (lists, filters, counters, locks) a test takes `bothDatabases` of place.ts.
+ * For `describe.each`, where both databases are sent the same SQL: SQLite in the daily tier,
+ * PostgreSQL in the long one. Where the SQL differs (lists, filters, counters, locks) a test takes
+ * `bothDatabases` of place.ts.
  */
 export const oneDatabase: readonly (readonly [name: string, options: () => Promise<ServiceOptions>])[] = [
   isLong ? ['PostgreSQL', postgres] : ['SQLite', async () => ({})],

@@ -29,6 +29,9 @@ const passwordHash = (() => {
   return `$argon2id$v=19$m=8,t=1,p=1$${salt}$${tag}`
 })()
 
+/** Of the administrator, who has made the invitation with it. */
+const makerSignIn = 'dddddddd-dddd-4ddd-8ddd-dddddddddddd'
+
 export async function buildWorld(service: Service): Promise<World> {
   const { stores, vault, namespaces, rules } = service.rooms
   const now = iso(service.clock.now())
@@ -140,6 +143,20 @@ export async function buildWorld(service: Service): Promise<World> {
     created_by: sample.administrator.id,
     created_at: now,
   })
+  await here.sessionInvitations.insert({
+    id: sample.sessionInvitationId,
+    session_uid: sample.session,
+    hash: hashOf(sample.sessionInvitation),
+    mode: 'watch',
+    for_name: '',
+    user_id: null,
+    used_at: null,
+    created_by: sample.administrator.id,
+    created_epoch: 1,
+    created_token: `${makerSignIn}.`,
+    created_at: now,
+    expires_at: later,
+  })
   await here.acceptRules.insert({
     priority: 1,
     source: '198.51.100.0/24',
@@ -147,6 +164,14 @@ export async function buildWorld(service: Service): Promise<World> {
     mac: '',
     platform: '',
     tags: '[]',
+  })
+  await here.budgets.insert({
+    device: sample.device,
+    tag: null,
+    bytes: 1_000_000_000,
+    stop_recordings: 0,
+    stop_updates: 0,
+    created_at: now,
   })
   await stores.pairings.insert({
     secret: hashOf(sample.pairingSecret),
@@ -179,6 +204,19 @@ export async function buildWorld(service: Service): Promise<World> {
       source_ip: '.*',
       username: '.*',
     })
+  await here.refusals.add({
+    reference: sample.refusal,
+    at: now,
+    last_at: now,
+    times: 1,
+    detail: JSON.stringify({
+      reason: 'password',
+      sshid: 'root@harbour.crane-1',
+      source: '192.0.2.9',
+      via: 'ssh',
+      attempts: 1,
+    }),
+  })
   await here.apiKeys.insert({
     hash: hashOf(sample.apiKey),
     name: sample.apiKeyName,
@@ -199,12 +237,58 @@ export async function buildWorld(service: Service): Promise<World> {
     message: '',
     created_at: now,
   })
+  await here.auditStreams.insert({
+    uid: sample.auditStream,
+    name: 'siem',
+    receiver: vault.seal(
+      'audit stream receiver',
+      JSON.stringify({ url: 'https://siem.invalid/hawser', secret: 'rope-and-anchor', ca: null }),
+    ),
+    enable: 0,
+    sent_seq: 0,
+    created_at: now,
+  })
+  await here.auditStreams.addLetter(
+    { stream: sample.auditStream, from_seq: 1, to_seq: 1, reason: 'unsent', error: '', at: now },
+    1,
+  )
   await stores.announcements.insert({
     uuid: sample.announcement,
     title: 'High tide',
     content: 'At **noon**.',
     date: now,
   })
+  const invited = { by_mail: 1, valid_days: 1, created_at: now, sent_at: now, expires_at: later } as const
+  await here.memberInvitations.insert({
+    ...invited,
+    id: sample.memberInvitation.id,
+    email: sample.memberInvitation.email,
+    role: 'observer',
+    hash: hashOf(sample.memberInvitation.token),
+    invited_by: sample.administrator.id,
+  })
+  await stores.of(sample.otherTenant).memberInvitations.insert({
+    ...invited,
+    id: sample.memberInvitation.id.replace('d', 'e'),
+    email: sample.observer.email,
+    role: 'operator',
+    hash: hashOf(sample.memberInvitation.elsewhere),
+    invited_by: sample.stranger.id,
+  })
+  for (const [id, user_id] of [
+    [sample.signIn, sample.observer.id],
+    [makerSignIn, sample.administrator.id],
+  ] as const)
+    await stores.signIns.insert({
+      id,
+      user_id,
+      agent: 'hawser/0.1.0 (laptop)',
+      source: '192.0.2.9',
+      created_at: now,
+      used_from: '192.0.2.9',
+      used_at: now,
+      expires_at: later,
+    })
   const token = (
     kind: Parameters<typeof stores.tokens.insert>[0]['kind'],
     hash: string,

@@ -13,6 +13,7 @@ import { dialWebSocket, UpgradeFailed } from '@hawser/mux'
 import { generatePrivateKey, openClient, publicKeyLine, startSession } from '@hawser/ssh'
 import { readShellHubKey } from '../../server/src/domain/callers/shellhub-tokens.ts'
 import { environmentFor, hawser, run, temporaryFolder } from '../failures/program.ts'
+import { eventually } from '../harness/eventually.ts'
 import { startOldAgent, type OldAgent } from '../harness/old-agent.ts'
 import { startPlace, type Place } from '../harness/place.ts'
 import { startService, type Service } from '../harness/service.ts'
@@ -23,9 +24,6 @@ vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 })
 const signing = generateKeyPairSync('rsa', { modulusLength: 2048 })
 const pem = signing.publicKey.export({ type: 'spki', format: 'pem' })
 const another = generateKeyPairSync('rsa', { modulusLength: 2048 }).privateKey
-
-const eventually = async <T>(check: () => T | Promise<T>): Promise<T> =>
-  vi.waitFor(check, { timeout: 30_000, interval: 20 })
 
 /** Its agent has come with a token of ours, and proved itself. */
 const renewed = async ({ rooms }: Service, uid: string): Promise<void> =>

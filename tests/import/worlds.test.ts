@@ -1,6 +1,6 @@
 // A ShellHub moves in, from each of its shapes, into each of our databases, by the real command (in the daily
-// tier from one into one): and then everybody is who they were. They sign in with the password they had, devices
-// come back as accepted, keys and rules hold.
+// tier from one into one): and then everybody is who they were. They sign in with the password they had,
+// devices come back as accepted, keys and rules hold.
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import path from 'node:path'
 import { Secret, TOTP } from 'otpauth'
@@ -69,6 +69,11 @@ describe.each(ways.slice(0, times(1, ways.length)))('from %s into %s', (shape, d
     expect(await rowsOf(here)).toEqual(rows)
 
     await using service = await startService({ folder: here.folder, database: here.url })
+
+    for (const log of ['', sample.tenant])
+      expect(await service.rooms.auditLog.entries(log, { action: 'admin.command', limit: 9 })).toMatchObject(
+        Array.from({ length: 2 }, () => ({ actor: { kind: 'admin' }, target: { id: 'import shellhub' } })),
+      )
 
     // People: bcrypt and SHA-256 work once more, and are Argon2id from then on.
     expect(await hashOf(service, 'olga')).toMatch(/^\$2a\$10\$/)

@@ -1,5 +1,5 @@
-// What the agent of the tarball holds in memory while it waits, after its start and after sessions. The bound is
-// wide: `npm run bench -- memory agent` measures it.
+// What the agent of the tarball holds in memory while it waits, after its start and after sessions. The bound
+// is wide: `npm run bench -- memory agent` measures it.
 import { execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { afterAll, expect, test } from 'vitest'

@@ -94,8 +94,8 @@ describe.runIf(isRoot)(`an agent on a bare Debian (${onlyAsRoot})`, () => {
   ]
 
   /**
-   * The same agent as another build, changed by the work, takes the place of the one that is offered. The server
-   * runs in this process, so nothing here may hold it up.
+   * The same agent as another build, changed by the work, takes the place of the one that is offered. The
+   * server runs in this process, so nothing here may hold it up.
    */
   async function offer(build: string, change: (agent: string) => void = () => undefined): Promise<void> {
     const work = mkdtempSync(path.join(served, 'work-'))

@@ -4,6 +4,7 @@ import { execFileSync, spawn, spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { once } from 'node:events'
 import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import net from 'node:net'
 import path from 'node:path'
 import { afterAll, afterEach, describe, expect, test, vi } from 'vitest'
 import { agentsToMake } from '../../packages/build.ts'
@@ -75,6 +76,31 @@ test('a build that is stopped in the middle leaves nothing behind', async () => 
   build.kill('SIGTERM')
   expect(await ended).toEqual([143, null])
   expect([...readdirSync(temporary), ...readdirSync(made)]).toEqual([])
+}, 60_000)
+
+test('a build that is stopped ends the npm that waits for the registry', async () => {
+  const registry = net.createServer().listen(0, '127.0.0.1')
+  await once(registry, 'listening')
+  const { port } = registry.address() as net.AddressInfo
+  const source = (name: string): string => JSON.stringify(path.join(root, 'packages', name))
+  const script = `
+    import { exitOnSignals } from ${source('drafts.ts')}
+    import { runNpm } from ${source('registry.ts')}
+    exitOnSignals()
+    await runNpm(['view', 'tar'], ${JSON.stringify(where.file('.'))})`
+  const build = spawn(process.execPath, ['--input-type=module', '-e', script], {
+    env: {
+      ...process.env,
+      npm_config_registry: `http://127.0.0.1:${port}/`,
+      npm_config_cache: where.file('npm'),
+    },
+    stdio: 'ignore',
+  })
+  const [socket] = (await once(registry, 'connection')) as [net.Socket]
+  const left = once(socket.on('error', () => undefined).resume(), 'close')
+  build.kill('SIGTERM')
+  await left
+  registry.close()
 }, 60_000)
 
 test('of two that fetch the same package, the second keeps what the first has put there', () => {

@@ -1,7 +1,7 @@
-// install.sh as a person runs it, on machines for which there is no agent and from servers that have none: the
-// script says why in plain words, prints lines that work there, and fails, in every shell and with whatever
-// fetches. The machines are played by programs on the PATH, by `linux32`, which makes the kernel say that it is
-// a 32-bit one, and by a folder with busybox alone.
+// install.sh as a person runs it, on machines for which there is no agent and from servers that have none:
+// the script says why in plain words, prints lines that work there, and fails, in every shell and with
+// whatever fetches. The machines are played by programs on the PATH, by `linux32`, which makes the kernel say
+// that it is a 32-bit one, and by a folder with busybox alone.
 import { execFileSync } from 'node:child_process'
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import {
@@ -36,7 +36,9 @@ const fetchScript = async (query: string): Promise<string> =>
   (await fetch(`${service.url}/install.sh?${query}`)).text()
 
 let machines = 0
-/** A folder for the PATH: everything of busybox, and what is given, as scripts or as programs of this system. */
+/**
+ * A folder for the PATH: everything of busybox, and what is given, as scripts or as programs of this system.
+ */
 function machine(programs: Readonly<Record<string, string>>): string {
   const bin = where.file(`bin-${++machines}`)
   mkdirSync(bin)
@@ -55,7 +57,9 @@ function machine(programs: Readonly<Record<string, string>>): string {
   return bin
 }
 
-/** Busybox's shell has an `id` of its own, so that where the tests do not run as root it is sudo that helps. */
+/**
+ * Busybox's shell has an `id` of its own, so that where the tests do not run as root it is sudo that helps.
+ */
 const asRoot = { id: 'echo 0', sudo: 'exec "$@"' }
 const processor = (name: string): Record<string, string> => ({
   uname: `case "$1" in -s) echo Linux ;; -m) echo ${name} ;; -n) echo pi.example.com ;; esac`,

@@ -1,5 +1,5 @@
-// The unit of deploy/systemd for several nodes under a real systemd, as the guide about many cores installs it:
-// two nodes share one port, and are restarted one after the other while the port answers.
+// The unit of deploy/systemd for several nodes under a real systemd, as the guide about many cores installs
+// it: two nodes share one port, and are restarted one after the other while the port answers.
 import { writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'

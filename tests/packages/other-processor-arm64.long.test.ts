@@ -1,5 +1,5 @@
-// The agent for arm64, made on whatever machine this is and fetched from a server on it, runs: under QEMU, on the
-// C library that devices have, with the libatomic that the tarball carries. It enrols and
+// The agent for arm64, made on whatever machine this is and fetched from a server on it, runs: under QEMU, on
+// the C library that devices have, with the libatomic that the tarball carries. It enrols and
 // is connected. The npm registry is asked for its parts once.
 import { execFileSync, spawnSync } from 'node:child_process'
 import { existsSync } from 'node:fs'

@@ -1,6 +1,6 @@
-// The service of deploy/systemd under a real systemd, as the guide for self-hosting installs it: a user of its
-// own, and a clone that the service can only read. What `npm run build` made is served. A console of other
-// sources never is: after an upgrade without a build the service stops and says what to do.
+// The service of deploy/systemd under a real systemd, as the guide for self-hosting installs it: a user of
+// its own, and a clone that the service can only read. What `npm run build` made is served. A console of
+// other sources never is: after an upgrade without a build the service stops and says what to do.
 import { readFileSync, rmSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'

@@ -51,7 +51,7 @@ describe.each(databases)('$name', (database) => {
       updating: 0,
       failed: 1,
     })
-    expect(await store.candidates(tenant_id, offer, 10)).toEqual([uids[0]])
+    expect(await store.candidates(tenant_id, offer, 10, now)).toEqual([uids[0]])
     expect(await store.want(tenant_id, offer, other.uids, now)).toBe(0)
     expect(await store.want(tenant_id, offer, uids.slice(0, 2), now)).toBe(1)
     expect(await store.want(tenant_id, offer, 'all', now)).toBe(1)

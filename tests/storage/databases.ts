@@ -4,8 +4,10 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'
+import type { BudgetRow } from '../../server/src/storage/budgets.ts'
 import { openDatabase } from '../../server/src/storage/database.ts'
 import type { DeviceRow } from '../../server/src/storage/devices.ts'
+import type { SessionEventRow } from '../../server/src/storage/session-events.ts'
 import type { SessionRow } from '../../server/src/storage/sessions.ts'
 import { stores, type Stores } from '../../server/src/storage/stores.ts'
 import type { UserRow } from '../../server/src/storage/users.ts'
@@ -136,6 +138,7 @@ export function device(
     info_arch: 'amd64',
     info_platform: 'native',
     conflict: null,
+    ping_s: 0,
     status: 'pending',
     status_update_at: now,
     created_at: now,
@@ -180,10 +183,27 @@ export function session(
     authenticated: 0,
     recorded: 0,
     unrecorded: 0,
+    secrets_masked: 0,
+    held_until: '',
+    kept_s: 0,
+    kept_for: '',
+    resumes: '',
+    participants: '[]',
     type: 'shell',
     term: 'xterm',
     position: '{"latitude":0,"longitude":0}',
     node: '',
+    person_kind: 'unknown',
+    person_id: '',
+    person_name: '',
+    person_created_by: '',
+    via: '',
+    method: '',
+    key_fingerprint: '',
+    key_name: '',
+    client: '',
+    index_at: null,
+    index_failures: 0,
     ...change,
   }
 }
@@ -196,6 +216,7 @@ export const publicKey = (fingerprint: string, change: object = {}) => ({
   filter: '{"hostname":".*"}',
   created_at: now,
   certificate_authority: 0 as const,
+  owner: null,
   ...change,
 })
 
@@ -224,6 +245,36 @@ export const enrolmentToken = (created_by: string, change: object = {}) => ({
   ...change,
 })
 
+export const sessionInvitation = (session_uid: string, created_by: string, change: object = {}) => ({
+  id: unique('invitation'),
+  session_uid,
+  hash: unique('hash'),
+  mode: 'watch' as const,
+  for_name: '',
+  user_id: null,
+  used_at: null,
+  created_by,
+  created_epoch: 1,
+  created_token: '',
+  created_at: now,
+  expires_at: later,
+  ...change,
+})
+
+export const memberInvitation = (invited_by: string, change: object = {}) => ({
+  id: unique('invitation'),
+  email: `${unique('somebody')}@example.com`,
+  role: 'observer' as const,
+  hash: unique('hash'),
+  by_mail: 1 as const,
+  invited_by,
+  valid_days: 7,
+  created_at: now,
+  sent_at: now,
+  expires_at: later,
+  ...change,
+})
+
 export const acceptRule = (change: object = {}) => ({
   priority: 1,
   source: '192.0.2.0/24',
@@ -231,6 +282,16 @@ export const acceptRule = (change: object = {}) => ({
   mac: '',
   platform: '',
   tags: '[]',
+  ...change,
+})
+
+export const budget = (change: Partial<BudgetRow> = {}) => ({
+  device: null,
+  tag: null,
+  bytes: 9,
+  stop_recordings: 0 as const,
+  stop_updates: 0 as const,
+  created_at: now,
   ...change,
 })
 
@@ -270,6 +331,26 @@ export const connector = (change: object = {}) => ({
   ...change,
 })
 
+export const auditStream = (change: object = {}) => ({
+  uid: unique('stream'),
+  name: unique('name'),
+  receiver: 'sealed',
+  enable: 1 as const,
+  sent_seq: 0,
+  created_at: now,
+  ...change,
+})
+
+export const deadLetter = (stream: string, change: object = {}) => ({
+  stream,
+  from_seq: 1,
+  to_seq: 9,
+  reason: 'unsent' as const,
+  error: '',
+  at: now,
+  ...change,
+})
+
 /** What a statement was refused with, so that its kind can be looked at. */
 export async function refusal(work: Promise<unknown>): Promise<unknown> {
   try {
@@ -281,3 +362,23 @@ export async function refusal(work: Promise<unknown>): Promise<unknown> {
 }
 
 export const page = (per_page = 100, number = 1) => ({ page: number, per_page })
+
+export function sessionEvent(
+  session_uid: string,
+  change: Partial<Omit<SessionEventRow, 'tenant_id'>> = {},
+): Omit<SessionEventRow, 'tenant_id'> {
+  return {
+    session_uid,
+    seq: 1,
+    at: now,
+    kind: 'upload',
+    subject: '/home/olga/ünï "quoted"',
+    target: '',
+    outcome: 'done',
+    received: 5_000_000_000,
+    sent: 0,
+    sha256: 'ab'.repeat(32),
+    why: '',
+    ...change,
+  }
+}

@@ -39,6 +39,7 @@ const texts = [
   'straße',
   'K-temp',
   'k-temp',
+  'hawser-1',
   '',
 ]
 const text = fc.constantFrom(...texts)
@@ -60,6 +61,8 @@ const facts = fc.record({
   last_seen: fc.constantFrom(...moments),
   created_at: fc.constantFrom(...moments),
   status_update_at: fc.constantFrom(...moments),
+  agent_build: fc.constantFrom('', 'older', 'present', 'newer', 'zzz'),
+  agent_ability: fc.constantFrom('', 'self', 'package'),
   position: fc.constantFrom(
     '{"latitude":1.5,"longitude":-2}',
     '{"latitude":0,"longitude":0}',
@@ -70,6 +73,8 @@ type Facts = typeof facts extends fc.Arbitrary<infer F> ? F : never
 
 /** Every time another device: names of accepted ones and uids are unique. */
 const rowOf = (change: Facts) => device({ ...change, name: `${change.info_id}${unique('-')}` })
+
+const offer = { build: 'present', arches: ['abc', 'ABC', 'aBcd', '100%', ''], version: '1', newer: ['newer'] }
 
 /** What a filterable property is in a row; the fixed ones are the same for all rows. */
 const properties: Record<string, (row: DeviceRow) => string | number | boolean> = {
@@ -92,6 +97,11 @@ const properties: Record<string, (row: DeviceRow) => string | number | boolean> 
   online: (row) => row.online === 1,
   public_url: (row) => row.public_url === 1,
   acceptable: (row) => row.status !== 'accepted',
+  'agent.outdated': (row) =>
+    row.agent_ability !== '' &&
+    offer.arches.includes(row.info_arch) &&
+    !['present', 'newer'].includes(row.agent_build) &&
+    !(row.agent_build === '' && row.info_version === 'hawser-1'),
   'position.latitude': (row) => (JSON.parse(row.position) as { latitude: number }).latitude,
   'position.longitude': (row) => (JSON.parse(row.position) as { longitude: number }).longitude,
 }
@@ -120,7 +130,7 @@ const condition: fc.Arbitrary<Condition> = fc.oneof(
     value: fc.constantFrom(...moments),
   }),
   fc.record({
-    property: fc.constantFrom('online', 'public_url', 'acceptable'),
+    property: fc.constantFrom('online', 'public_url', 'acceptable', 'agent.outdated'),
     operator: equality,
     value: fc.boolean(),
   }),
@@ -132,7 +142,7 @@ const condition: fc.Arbitrary<Condition> = fc.oneof(
   fc.record({
     property: fc.constant('tags'),
     operator: fc.constantFrom('contains', 'eq', 'ne'),
-    value: fc.constantFrom(...tags, 'PIER', '%', 'öl', 'tank'),
+    value: fc.constantFrom(...tags, 'PIER', '%', 'öl', 'tank', ''),
   }),
   fc.record({
     property: fc.constant('tags'),
@@ -142,11 +152,15 @@ const condition: fc.Arbitrary<Condition> = fc.oneof(
 )
 const group: fc.Arbitrary<Group> = fc.record({
   join: fc.constantFrom('and', 'or'),
-  conditions: fc.array(condition, { minLength: 1, maxLength: 3 }),
+  conditions: fc.oneof(
+    { weight: 9, arbitrary: fc.array(condition, { minLength: 1, maxLength: 3 }) },
+    { weight: 1, arbitrary: fc.array(condition, { minLength: 9, maxLength: 12 }) },
+  ),
 })
 const query: fc.Arbitrary<DeviceQuery> = fc.record({
   status: fc.option(fc.constantFrom<DeviceStatus>(...deviceStatuses), { nil: undefined }),
   groups: fc.array(group, { maxLength: 2 }),
+  offer: fc.constant(offer),
   sort: fc.constantFrom(...sorted_columns, 'status' as const),
   order: fc.constantFrom('asc', 'desc'),
   page: fc.integer({ min: 1, max: 4 }),
@@ -226,7 +240,7 @@ describe.each(databases)('$name', (database) => {
     query: DeviceQuery,
   ): Promise<void> {
     const { db, reader, name } = storage.opened
-    const limits = { large: 0, counted_in_large: 3, most_gathered: 1, walked_rows: 4 }
+    const limits = { large: 0, counted_in_large: 3, most_gathered: 1, walked_rows: 4, named_tags: 1 }
     const found = await listDevices({ db, reader, dialect: name, locks: false }, tenant_id, query, limits)
     const whole = expected(rows, query)
     expect(found.items.map((row) => row.uid)).toEqual(whole.uids)
@@ -255,6 +269,34 @@ describe.each(databases)('$name', (database) => {
     )
     await fc.assert(property, { numRuns: times(8, 25) })
   }, 120_000)
+
+  test('a text that is in a tag of each device is asked in a few statements, however often', async () => {
+    const { tenant_id, here } = await namespace(storage)
+    await storage.stores.transaction(async (inside) => {
+      for (let serial = 1000; serial < 1300; serial++)
+        await inside
+          .of(tenant_id)
+          .devices.insert(
+            device({ uid: unique('serial'), name: `d${serial}`, tags: JSON.stringify([`SN-${serial}`]) }),
+          )
+    })
+    const statements = () => storage.opened.figures.list.durations.counts.reduce((sum, n) => sum + n, 0)
+    const before = statements()
+    const serial = { property: 'tags', operator: 'contains', value: 'sn-1' } as const
+    const asked = { sort: 'name', order: 'asc', ...page(10) } as const
+    for (const [times, value, total] of [
+      [1, 'sn-1', 300],
+      [32, 'sn-1', 300],
+      [1, 'sn-12', 100],
+      [1, '', 300],
+      [1, 'sn-2', 0],
+    ] as const)
+      for (const join of ['and', 'or'] as const) {
+        const conditions = Array.from({ length: times }, () => ({ ...serial, value }))
+        expect((await here.devices.list({ groups: [{ join, conditions }], ...asked })).total).toBe(total)
+      }
+    expect(statements() - before).toBeLessThan(100)
+  })
 
   test('pages of many fitting devices are those of the whole list', async () => {
     const { tenant_id } = await namespace(storage)

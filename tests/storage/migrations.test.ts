@@ -68,6 +68,17 @@ test('a migration imports no value and exports only itself: it does tomorrow wha
   }
 })
 
+test('a migration keeps its number, by which databases know what they have: a new one goes to the end', () => {
+  const inOrder = `
+  beginning, reaching devices, recordings, nodes, billing, unrecorded, connectors, agentless,
+  unfinished recordings, certificate authorities, identity, ShellHub keys, accepted variables, agent
+  updates, joining, certificates, identity conflicts, reconnect grace, ping intervals, device traffic,
+  data budgets, audit, people, search, reasons, masked secrets, session events, audit streams, held
+  sessions, audit-pages, search-people, shared sessions, budget-emails, session invitations, sign-ins,
+  member invitations, session-filters, device notes, kept terminals, agent builds`
+  expect(migrations.map(({ name }) => name)).toEqual(inOrder.trim().replaceAll(/\s+/g, ' ').split(', '))
+})
+
 /** Everything that makes up the schema, so that two can be compared. */
 async function schemaOf({ opened }: Storage): Promise<unknown> {
   const query =

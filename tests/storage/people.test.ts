@@ -361,10 +361,13 @@ describe.each(databases)('$name', (database) => {
     await stores.namespaces.addMember({ ...membership, tenant_id: other.tenant_id, created_at: earlier })
     const again = refusal(stores.namespaces.addMember({ ...membership, tenant_id: one.tenant_id }))
     expect(stores.isDuplicate(await again)).toBe(true)
-    await stores.namespaces.saveMember(one.tenant_id, row.id, { role: 'operator', epoch: 'f' })
+    const change = { role: 'operator', epoch: 'f' } as const
+    expect(await stores.namespaces.saveMember(one.tenant_id, row.id, 'administrator', change)).toBe(false)
+    expect(await stores.namespaces.saveMember(one.tenant_id, row.id, 'observer', change)).toBe(true)
+    await stores.namespaces.signedIn(one.tenant_id, row.id)
     expect(await stores.namespaces.memberships(row.id)).toEqual([
-      { tenant_id: other.tenant_id, role: 'observer', epoch: 'e' },
-      { tenant_id: one.tenant_id, role: 'operator', epoch: 'f' },
+      { tenant_id: other.tenant_id, role: 'observer', epoch: 'e', signed_in: 0 },
+      { tenant_id: one.tenant_id, role: 'operator', epoch: 'f', signed_in: 1 },
     ])
     await stores.namespaces.removeMember(one.tenant_id, row.id)
     expect(await stores.namespaces.member(one.tenant_id, row.id)).toBeUndefined()
@@ -379,6 +382,7 @@ describe.each(databases)('$name', (database) => {
       kept_token: null,
       role: 'owner',
       member_epoch: 'first',
+      used_at: null,
     }
     expect(await stores.callers.user(owner.id, tenant_id)).toEqual(whole)
     expect(await stores.callers.user(owner.id, 'elsewhere')).toEqual({
@@ -387,6 +391,17 @@ describe.each(databases)('$name', (database) => {
       member_epoch: null,
     })
     expect(await stores.callers.user('nobody', tenant_id)).toBeUndefined()
+    const other = user()
+    await stores.users.insert(other)
+    const signIn = { agent: '', source: '', created_at: now, used_from: '', used_at: now, expires_at: now }
+    await stores.signIns.insert({ ...signIn, id: `of ${owner.id}`, user_id: owner.id })
+    await stores.signIns.insert({ ...signIn, id: `of ${other.id}`, user_id: other.id })
+    expect(await stores.callers.user(owner.id, tenant_id, `of ${owner.id}`)).toEqual({
+      ...whole,
+      used_at: now,
+    })
+    // A sign-in of somebody else is none.
+    expect(await stores.callers.user(owner.id, tenant_id, `of ${other.id}`)).toEqual(whole)
   })
 
   test('the gate learns of a key with its maker’s present role, and of no key whose maker has left', async () => {
@@ -403,7 +418,22 @@ describe.each(databases)('$name', (database) => {
       creator_role: 'owner',
     })
     expect(await stores.callers.key('unknown')).toBeUndefined()
-    await stores.namespaces.removeMember(tenant_id, owner.id)
+    // The owner is not removed; whoever hands over can be.
+    expect(await stores.namespaces.removeMember(tenant_id, owner.id)).toBe(false)
+    const next = user()
+    await stores.users.insert(next)
+    await stores.namespaces.addMember({
+      tenant_id,
+      user_id: next.id,
+      role: 'observer',
+      epoch: 'e',
+      created_at: now,
+    })
+    expect(
+      await stores.namespaces.handOver(tenant_id, { id: owner.id, epoch: 'g' }, { id: next.id, epoch: 'h' }),
+    ).toBe(true)
+    expect(await stores.callers.key(hash)).toMatchObject({ creator_role: 'administrator' })
+    expect(await stores.namespaces.removeMember(tenant_id, owner.id)).toBe(true)
     expect(await stores.callers.key(hash)).toBeUndefined()
   })
 

@@ -142,6 +142,8 @@ describe.each(['without figures', 'with figures'] as const)('%s', (figures) => {
             status: number % 10 === 0 ? 'pending' : 'accepted',
             tags: number % 100 === 1 ? '["rare","common"]' : '["common"]',
             last_seen: new Date(1e12 + number).toISOString(),
+            agent_ability: 'self',
+            agent_build: number % 50 === 1 ? 'a'.repeat(16) : 'b'.repeat(16),
           })
           await devices.insert(row)
           if (number % 5 === 1) await sessions.insert(session(row.uid))
@@ -243,6 +245,59 @@ describe.each(['without figures', 'with figures'] as const)('%s', (figures) => {
     },
   )
 
+  test('of several words the longest is asked of the index, and the others only of what it finds', async () => {
+    const word = (text: string) => either(contains('name', text), contains('info.pretty_name', text))
+    for (const groups of [
+      [...word('name'), ...word('name-1234')],
+      [...word('name-1234'), ...where(tag('common'))],
+    ]) {
+      const plans = await list({ groups, status: 'accepted' })
+      const gathers = [...plans].filter(([sql]) => sql.includes('device_search'))
+      expect(gathers.length).toBeGreaterThan(0)
+      for (const [sql] of gathers) {
+        expect(sql.match(/device_search match/g)).toHaveLength(2)
+        expect(sql).not.toContain('select device_id from device_tags')
+      }
+    }
+  })
+
+  test('of many conditions one is asked of the index where all must hold, and none where any will do', async () => {
+    const texts = Array.from({ length: 16 }, (_, n) => contains('name', `name-${n}`))
+    const longest = contains('info.pretty_name', 'name-1234')
+    const asked = async (join: 'and' | 'or') => {
+      const plans = await list({ groups: [{ join, conditions: [...texts, longest] }], status: 'accepted' })
+      return Math.max(...[...plans.keys()].map((sql) => sql.split('device_search match').length - 1))
+    }
+    expect(await asked('and')).toBe(1)
+    expect(await asked('or')).toBe(0)
+  })
+
+  test('devices with an outdated agent are found by the index of builds, and walked where they are many', async () => {
+    const groups = where({ property: 'agent.outdated', operator: 'eq', value: true })
+    const offer = { build: 'b'.repeat(16), arches: ['amd64'], version: '1', newer: [] }
+    for (const status of [undefined, 'accepted'] as const) {
+      const found = await recorded.stores.of(tenant_id).devices.list({ ...every, groups, offer, status })
+      expect(found.total).toBe(48)
+      for (const [sql, plan] of await list({ groups, offer, status })) {
+        expect(scans(plan), `${sql}\n${plan.join('\n')}`).toEqual([])
+        if (!sql.includes('from "devices"')) continue
+        const searches = plan.filter((line) => line.startsWith('SEARCH devices'))
+        expect(new Set(searches), `${sql}\n${plan.join('\n')}`).toEqual(
+          new Set([
+            'SEARCH devices USING INDEX devices_by_build (tenant_id=? AND agent_build<?)',
+            'SEARCH devices USING INDEX devices_by_build (tenant_id=? AND agent_build>?)',
+          ]),
+        )
+      }
+    }
+    const newest = { ...offer, build: 'c'.repeat(16) }
+    const plans = await list({ groups, offer: newest, status: 'accepted', sort: 'name' })
+    const [walk] = [...plans].find(([sql]) => /case when.*order by/s.test(sql)) ?? []
+    expect(plans.get(walk!)).toEqual([
+      'SEARCH devices USING INDEX devices_by_name (tenant_id=? AND status=?)',
+    ])
+  })
+
   test('a total without a filter, or with one tag, is read from the counters', async () => {
     for (const groups of [[], where(tag('common'))]) {
       const plans = await list({ groups })
@@ -266,10 +321,37 @@ describe.each(['without figures', 'with figures'] as const)('%s', (figures) => {
     ])
   })
 
+  test.each([
+    ['a person with one name', { persons: ['a'] }, 'sessions_by_person (tenant_id=? AND person_id=?)'],
+    ['a person with two', { persons: ['a', 'b'] }, 'sessions_by_person (tenant_id=? AND person_id=?)'],
+    ['a device', { device_uid: 'a' }, 'sessions_by_device (tenant_id=? AND device_uid=?)'],
+    ['a method', { method: 'a' }, 'sessions_by_method (tenant_id=? AND method=?)'],
+    ['a time', { from: 'a', to: 'b' }, 'sessions_by_start (tenant_id=? AND started_at>? AND started_at<?)'],
+    ['a recording', { recorded: true }, 'sessions_recorded_by_start (tenant_id=?)'],
+  ])('sessions of %s are found by their index, also to count them', async (_, filter, index) => {
+    const plans = await recorded.plansOf(() =>
+      recorded.stores.of(tenant_id).sessions.list({ ...page(10, 2), ...filter }),
+    )
+    expect(plans.size).toBe(2)
+    for (const [sql, plan] of plans) expect(plan[0], sql).toContain(index)
+  })
+
+  test('live sessions first: those are sorted, the others walked from the newest on', async () => {
+    const plans = await recorded.plansOf(() =>
+      recorded.stores.of(tenant_id).sessions.list({ ...page(10), live_first: true }),
+    )
+    const walks = [...plans].filter(([sql]) => sql.includes('order by'))
+    for (const [sql, plan] of walks)
+      if (sql.includes('active = 1')) expect(plan[0]).toMatch(/INDEX sessions_(live_by_start|by_active) /)
+      else expect(plan).toEqual(['SEARCH sessions USING INDEX sessions_by_start (tenant_id=?)'])
+    // Without one that is live there is nothing to sort.
+    expect(walks.length).toBeGreaterThan(0)
+  })
+
   test('the gate’s two questions are point look-ups', async () => {
     await recorded.stores.of(tenant_id).apiKeys.insert(apiKey(owner, { hash: unique('gate') }))
     const plans = await recorded.plansOf(async () => {
-      await recorded.stores.callers.user(owner, tenant_id)
+      await recorded.stores.callers.user(owner, tenant_id, 'a sign-in')
       await recorded.stores.callers.key('gate')
     })
     expect(
@@ -277,7 +359,7 @@ describe.each(['without figures', 'with figures'] as const)('%s', (figures) => {
         .flat()
         .filter((line) => !/^SEARCH \w+ USING (INDEX|PRIMARY KEY|COVERING INDEX)/.test(line)),
     ).toEqual([])
-    expect([...plans.values()].map((plan) => plan.length)).toEqual([2, 2])
+    expect([...plans.values()].map((plan) => plan.length)).toEqual([3, 2])
   })
 
   test('firewall rules, announcements and connectors are listed without sorting', async () => {
@@ -295,7 +377,8 @@ describe.each(['without figures', 'with figures'] as const)('%s', (figures) => {
 
   test('no other statement reads a whole table, those of administrators aside', async () => {
     const { stores } = recorded
-    const { devices, sessions, publicKeys, apiKeys, connectors } = stores.of(tenant_id)
+    const { devices, sessions, publicKeys, apiKeys, connectors, budgets, auditStreams, deviceNotes } =
+      stores.of(tenant_id)
     const offer = { build: 'b'.repeat(16), arches: ['amd64'] }
     const plans = await recorded.plansOf(async () => {
       await devices.find(uid)
@@ -327,16 +410,50 @@ describe.each(['without figures', 'with figures'] as const)('%s', (figures) => {
       await stores.enabledConnectors.list()
       await stores.agentUpdates.isBehind(tenant_id, offer)
       await stores.agentUpdates.counts(tenant_id, offer)
-      await stores.agentUpdates.candidates(tenant_id, offer, 10)
+      await stores.agentUpdates.candidates(tenant_id, offer, 10, now)
       await stores.agentUpdates.want(tenant_id, offer, [uid], now)
       await stores.agentUpdates.want(tenant_id, offer, 'all', now)
       await stores.agentUpdates.fetching(now)
+      await stores.agentUpdates.postpone(tenant_id, now)
       await stores.agentUpdates.ask(10, now)
       await stores.agentUpdates.ask(10, now, [tenant_id])
       await stores.agentUpdates.renew(offer.build)
       await stores.agentUpdates.giveUp(now, 'silent')
       await stores.agentUpdates.cancel(tenant_id)
       await stores.agentUpdates.wave(tenant_id)
+      await auditStreams.find('x')
+      await auditStreams.count()
+      await auditStreams.list(page())
+      await auditStreams.letterCounts(['x'])
+      await auditStreams.letters('x', page())
+      await auditStreams.queueLetters('x', undefined)
+      await auditStreams.queuedLetter('x')
+      await auditStreams.newestLetter('x')
+      await stores.auditStreamQueue.due('', now, ['x'], 64)
+      await stores.auditStreamQueue.claim('x', '', now)
+      await stores.auditStreamQueue.release('x')
+      await deviceNotes.find(uid)
+      await deviceNotes.save({ uid, text: 'a', version: 1, changed_at: now, changed_by: 'x' })
+      await deviceNotes.moveToDevice(uid, 'x', 10)
+      await budgets.find(1)
+      await budgets.count()
+      await budgets.list(page())
+      await budgets.save(1, { bytes: 1 })
+      await budgets.concerning([uid], ['rare'])
+      await budgets.stopsRecordings(uid, now.slice(0, 7))
+      await budgets.renameTag('rare', 'common')
+      await budgets.moveToDevice(uid, 'x')
+      await budgets.remove(1)
+      const judgements = stores.budgetJudgements
+      await judgements.ofDevices([uid])
+      await judgements.ofTags([uid])
+      await judgements.findMany([1])
+      await judgements.usedByDevices([1], now.slice(0, 10))
+      await judgements.usedByTag(tenant_id, 'rare', now.slice(0, 10))
+      await judgements.save([], now)
+      await judgements.emailed([1], now)
+      await judgements.takeUnsent(now, now, 10)
+      await judgements.recipients(tenant_id, 10)
       await stores.presence.write([{ uid, last_seen: later, online: true }])
       await stores.presence.markOffline(uid)
       await stores.presence.online()

@@ -11,8 +11,11 @@ import type { Stores } from '../../server/src/storage/stores.ts'
 import {
   acceptRule,
   apiKey,
+  auditStream,
+  budget,
   connector,
   databases,
+  deadLetter,
   device,
   enrolmentKey,
   enrolmentToken,
@@ -23,6 +26,9 @@ import {
   page,
   publicKey,
   session,
+  sessionEvent,
+  memberInvitation,
+  sessionInvitation,
   unique,
   type Storage,
 } from './databases.ts'
@@ -44,7 +50,13 @@ interface Names {
   readonly connector: string
   readonly removed: string
   readonly token: string
+  readonly invitation: string
+  readonly membership: { readonly id: string; readonly hash: string }
   readonly acceptRule: number
+  readonly budget: number
+  readonly refusal: string
+  readonly stream: string
+  readonly letter: number
 }
 
 type Calls = {
@@ -53,6 +65,7 @@ type Calls = {
   }
 }
 
+const notes = { text: 'on the pier', version: 1, changed_at: later, changed_by: 'olga' }
 const everything = { groups: [], sort: 'name', order: 'asc', ...page() } as const
 
 const calls: Calls = {
@@ -94,6 +107,11 @@ const calls: Calls = {
     withTag: (store, theirs) => store.withTag(theirs.tag),
     countWithStatus: (store) => store.countWithStatus('accepted'),
   },
+  deviceNotes: {
+    find: (store, theirs) => store.find(theirs.device),
+    save: (store, theirs) => store.save({ ...notes, uid: theirs.device, text: 'taken over' }),
+    moveToDevice: (store, theirs) => store.moveToDevice(theirs.device, theirs.device, 10),
+  },
   removedDevices: {
     list: (store) => store.list(''),
     keep: (store, theirs) => store.keep(theirs.removed, later),
@@ -103,6 +121,7 @@ const calls: Calls = {
     find: (store, theirs) => store.find(theirs.fingerprint),
     all: (store) => store.all(),
     insert: (store, theirs) => store.insert(publicKey(theirs.fingerprint)),
+    removeOf: (store, theirs) => store.removeOf(theirs.owner),
     save: (store, theirs) => store.save(theirs.fingerprint, { name: 'taken over' }),
     remove: (store, theirs) => store.remove(theirs.fingerprint),
     list: (store, theirs) =>
@@ -129,6 +148,42 @@ const calls: Calls = {
     remove: (store, theirs) => store.remove(theirs.token),
     removeOf: (store, theirs) => store.removeOf(theirs.owner),
     all: (store) => store.all(),
+    list: (store) => store.list(page()),
+  },
+  sessionInvitations: {
+    async insert(store, theirs) {
+      // A row of another namespace cannot be named at all where there is none.
+      return store.insert(sessionInvitation(theirs.session, theirs.owner)).then(
+        () => undefined,
+        () => undefined,
+      )
+    },
+    find: (store, theirs) => store.find(theirs.invitation),
+    open: (store, theirs) => store.open(theirs.session, '2000-01-01'),
+    claim: (store, theirs) => store.claim(theirs.invitation, theirs.owner, '2000-01-01'),
+    remove: (store, theirs) => store.remove(theirs.invitation),
+    removeOf: (store, theirs) => store.removeOf(theirs.owner),
+  },
+  memberInvitations: {
+    async insert(store, theirs) {
+      return store.insert(memberInvitation(theirs.owner)).then(
+        () => undefined,
+        () => undefined,
+      )
+    },
+    find: (store, theirs) => store.find(theirs.membership.id),
+    renew: (store, { membership, owner }) =>
+      store.renew(membership.id, {
+        hash: 'taken-over',
+        by_mail: 0,
+        invited_by: owner,
+        sent_at: later,
+        expires_at: later,
+      }),
+    spend: (store, { membership }) => store.spend(membership.id, membership.hash),
+    remove: (store, theirs) => store.remove(theirs.membership.id),
+    removeOf: (store, theirs) => store.removeOf(theirs.owner),
+    removeExpired: (store) => store.removeExpired('2999-01-01'),
     list: (store) => store.list(page()),
   },
   acceptRules: {
@@ -163,9 +218,22 @@ const calls: Calls = {
   },
   sessions: {
     find: (store, theirs) => store.find(theirs.session),
+    findMany: (store, theirs) => store.findMany([theirs.session]),
     insert: (store, theirs) => store.insert(session(theirs.device)),
     save: (store, theirs) => store.save(theirs.session, { active: 0, recorded: 0 }),
+    saveOn: (store, theirs) => store.saveOn('', theirs.session, { active: 0, recorded: 0 }),
+    take: (store, theirs) => store.take({ uid: theirs.session, node: '' }, { active: 0, recorded: 0 }),
+    keptOfDevice: (store, theirs) => store.keptOfDevice(theirs.device),
     anyOfDevice: (store, theirs) => store.anyOfDevice(theirs.device),
+    onOtherNodes: (store, theirs) => {
+      const account = {
+        device_uid: theirs.device,
+        username: 'root',
+        person_kind: 'unknown',
+        person_id: '',
+      } as const
+      return store.onOtherNodes(account, 'another', 10)
+    },
     removeOfDevice: (store, theirs) => store.removeOfDevice(theirs.device),
     moveToDevice: (store, theirs) => store.moveToDevice(theirs.device, 'mine'),
     closeOfDevice: (store, theirs) => store.closeOfDevice(theirs.device),
@@ -181,6 +249,89 @@ const calls: Calls = {
     keepIdentity: (store, theirs) => store.keepIdentity(theirs.connector, 'taken over'),
     list: (store) => store.list(page(), undefined),
   },
+  budgets: {
+    find: (store, theirs) => store.find(theirs.budget),
+    count: (store) => store.count(),
+    list: (store) => store.list(page()),
+    // The number that it gives is another each time, and not theirs.
+    insert: async (store, theirs) => (await store.insert(budget({ tag: theirs.tag }))) === theirs.budget,
+    save: (store, theirs) => store.save(theirs.budget, { bytes: 99 }),
+    remove: (store, theirs) => store.remove(theirs.budget),
+    concerning: (store, theirs) => store.concerning([theirs.device], [theirs.tag]),
+    stopsRecordings: (store, theirs) => store.stopsRecordings(theirs.device, later.slice(0, 7)),
+    renameTag: (store, theirs) => store.renameTag(theirs.tag, 'taken-over'),
+    moveToDevice: (store, theirs) => store.moveToDevice(theirs.device, 'mine'),
+  },
+  auditStreams: {
+    find: (store, theirs) => store.find(theirs.stream),
+    count: (store) => store.count(),
+    list: (store) => store.list(page()),
+    insert: (store) => store.insert(auditStream()),
+    save: (store, theirs) => store.save(theirs.stream, { name: 'taken-over' }),
+    remove: (store, theirs) => store.remove(theirs.stream),
+    saveAttempt: (store, theirs) =>
+      store.saveAttempt({ uid: theirs.stream, node: '', receiver: 'sealed' }, { sent_seq: 99 }),
+    letterCounts: (store, theirs) => store.letterCounts([theirs.stream]),
+    letters: (store, theirs) => store.letters(theirs.stream, page()),
+    queueLetters: (store, theirs) => store.queueLetters(theirs.stream, undefined),
+    queuedLetter: (store, theirs) => store.queuedLetter(theirs.stream),
+    newestLetter: (store, theirs) => store.newestLetter(theirs.stream),
+    async addLetter(store) {
+      const own = auditStream()
+      await store.insert(own)
+      return store.addLetter(deadLetter(own.uid), 1)
+    },
+    saveLetter: (store, theirs) => store.saveLetter(theirs.letter, { error: 'taken over' }),
+    removeLetter: (store, theirs) => store.removeLetter(theirs.letter),
+  },
+  refusals: {
+    add: (store, theirs) =>
+      store.add({
+        reference: theirs.refusal,
+        at: later,
+        last_at: later,
+        times: 9,
+        detail: '{"taken":"over"}',
+      }),
+    find: (store, theirs) => store.find(theirs.refusal),
+    list: (store) => store.list(page()),
+    trim: (store) => store.trim(0),
+  },
+  sessionEvents: {
+    last: (store, theirs) => store.last(theirs.session),
+    list: (store, theirs) => store.list(theirs.session, 0, 10),
+  },
+  timeline: {
+    newest: (store, theirs) => store.newest(theirs.device, 10),
+  },
+  traffic: {
+    days: (store, theirs) => store.days(theirs.device, '2000-01-01'),
+  },
+  audit: {
+    head: (store) => store.head(),
+    holdHead: (store) => store.holdHead(),
+    begin: (store) => store.begin(auditHead),
+    append: (store) => store.append(auditHead, [{ ...auditEntry, seq: 3 }]),
+    saveHead: (store) => store.saveHead({ seq: 99 }),
+    list: (store) => store.list({ oldest: 1, limit: 10, window: 100 }),
+  },
+}
+
+const auditHead = { seq: 1, hash: 'hash', at: later, first_seq: 1, first_hash: 'before' }
+const auditEntry = {
+  seq: 1,
+  at: later,
+  action: 'device.accepted',
+  actor_kind: 'user',
+  actor_id: 'olga',
+  actor_name: 'olga',
+  source: '',
+  request_id: '',
+  target_kind: 'device',
+  target_id: 'uid',
+  target_name: 'name',
+  detail: '{}',
+  hash: 'hash',
 }
 
 /** A namespace with one of everything. */
@@ -194,22 +345,47 @@ async function furnished(storage: Storage): Promise<Names> {
   ]
   const one = device({ name, mac, status: 'accepted', online: 1, tags: JSON.stringify([tag]) })
   await here.devices.insert(one)
+  await here.deviceNotes.save({ ...notes, uid: one.uid })
   const live = session(one.uid, { recorded: 1 })
   await here.sessions.insert(live)
-  await here.publicKeys.insert(publicKey(fingerprint))
+  await here.publicKeys.insert(publicKey(fingerprint, { owner: owner.id }))
   await here.enrolmentKeys.insert(enrolmentKey(fingerprint))
   await here.loginKeys.keep('sealed', later)
   const rule = await here.firewall.insert(firewallRule())
   const token = enrolmentToken(owner.id, { most_devices: 0 })
   await here.enrolmentTokens.insert(token)
+  const invitation = sessionInvitation(live.uid, owner.id)
+  await here.sessionInvitations.insert(invitation)
+  const membership = memberInvitation(owner.id)
+  await here.memberInvitations.insert(membership)
   const accepting = await here.acceptRules.insert(acceptRule())
+  const usedUp = { month: later.slice(0, 7), used: 9, state: 'over', stop_recordings: 1 } as const
+  const limited = await here.budgets.insert(budget({ device: one.uid, ...usedUp }))
+  await here.budgets.insert(budget({ tag, ...usedUp }))
   const key = apiKey(owner.id)
   await here.apiKeys.insert(key)
   const engine = connector({ enable: 1 })
   await here.connectors.insert(engine)
+  const stream = auditStream()
+  await here.auditStreams.insert(stream)
+  await here.auditStreams.addLetter(deadLetter(stream.uid, { queued: 1 }), 9)
+  const letter = (await here.auditStreams.newestLetter(stream.uid))?.id ?? 0
   const removed = unique('removed')
   await here.removedDevices.keep(removed, later)
   await here.devices.insert(device({ connector: engine.uid }))
+  const used = { idle_received: 1, idle_sent: 2, session_received: 3, session_sent: 4 }
+  const reference = unique('refusal')
+  await here.refusals.add({ reference, at: later, last_at: later, times: 1, detail: '{}' })
+  await storage.stores.sessionEventBatches.save([sessionEvent(live.uid)])
+  await storage.stores.deviceEvents.add([{ uid: one.uid, at: later, kind: 'up', detail: '{}' }], {
+    own: ['up'],
+    own_most: 10,
+    own_eachEndOfHour: 10,
+    kind_most: 10,
+  })
+  await storage.stores.trafficSums.add([{ uid: one.uid, day: later.slice(0, 10), ...used }])
+  await here.audit.begin(auditHead)
+  await here.audit.append({ seq: 1, hash: 'hash' }, [{ ...auditEntry, seq: 2 }])
   const names = {
     device: one.uid,
     name,
@@ -221,7 +397,13 @@ async function furnished(storage: Storage): Promise<Names> {
     key: key.name,
     connector: engine.uid,
     token: token.id,
+    invitation: invitation.id,
+    membership,
     acceptRule: accepting,
+    budget: limited,
+    refusal: reference,
+    stream: stream.uid,
+    letter,
   }
   return { tenant_id, owner: owner.id, removed, ...names }
 }
@@ -240,7 +422,13 @@ const nothing: Names = {
   connector: 'no-connector',
   removed: 'no-removed',
   token: 'no-token',
+  invitation: 'no-invitation',
+  membership: { id: 'no-invitation', hash: 'no-hash' },
   acceptRule: 987_654_321,
+  budget: 987_654_321,
+  refusal: 'no-refusal',
+  stream: 'no-stream',
+  letter: 987_654_321,
 }
 
 const tables = [
@@ -248,6 +436,9 @@ const tables = [
   'device_tags',
   'tallies',
   'sessions',
+  'session_events',
+  'session_invitations',
+  'member_invitations',
   'public_keys',
   'enrolment_keys',
   'enrolment_tokens',
@@ -257,6 +448,15 @@ const tables = [
   'api_keys',
   'connectors',
   'removed_devices',
+  'device_traffic',
+  'audit_entries',
+  'audit_heads',
+  'audit_streams',
+  'audit_dead_letters',
+  'data_budgets',
+  'device_events',
+  'device_notes',
+  'login_refusals',
 ] as const
 
 async function rowsOf({ opened }: Storage, tenant_id: string): Promise<string[]> {
@@ -292,11 +492,16 @@ test('only stores that see several namespaces name tables of namespaces in SQL',
     ),
   )
   expect(naming.toSorted()).toEqual([
+    'audit.ts',
+    'budgets.ts',
     'callers.ts',
+    'device-events.ts',
     'device-list.ts',
     'namespaces.ts',
     'nodes.ts',
     'presence.ts',
+    'session-events.ts',
+    'traffic.ts',
   ])
 })
 

@@ -6,7 +6,9 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Stores } from '../../server/src/storage/stores.ts'
 import {
   apiKey,
+  auditStream,
   connector,
+  deadLetter,
   databases,
   device,
   earlier,
@@ -145,6 +147,16 @@ describe.each(databases)('$name', (database) => {
       'devices.pending': 1,
       'online.accepted': 1,
     })
+  })
+
+  test('the time that the end of a tunnel gives counts, though it is earlier than what was written', async () => {
+    const { here } = await namespace(storage)
+    const row = device({ tunnel: 7 })
+    await here.devices.insert(row)
+    const seen = { uid: row.uid, tunnel: true, number: 7 }
+    await stores.presence.write([{ ...seen, last_seen: later, online: true }], 'node-1')
+    await stores.presence.write([{ ...seen, last_seen: earlier, online: false }], 'node-1')
+    expect(await here.devices.find(row.uid)).toMatchObject({ last_seen: earlier, online: 0, node: '' })
   })
 
   test('presence is written in batches, for the named devices alone', async () => {
@@ -388,6 +400,9 @@ describe.each(databases)('$name', (database) => {
       await here.firewall.insert(firewallRule())
       await here.apiKeys.insert(apiKey(owner.id))
       await here.connectors.insert(connector())
+      const stream = auditStream()
+      await here.auditStreams.insert(stream)
+      await here.auditStreams.addLetter(deadLetter(stream.uid), 1)
       await stores.users.save(owner.id, {
         preferred_tenant: here === one.here ? one.tenant_id : other.tenant_id,
       })
@@ -403,7 +418,8 @@ describe.each(databases)('$name', (database) => {
     ] as const
     const rows = async (tenant_id: string) => {
       const found: unknown[] = []
-      for (const table of [...tables, 'connectors', 'tallies', 'namespaces'] as const)
+      const others = ['connectors', 'audit_streams', 'audit_dead_letters', 'tallies', 'namespaces'] as const
+      for (const table of [...tables, ...others])
         found.push(
           await storage.opened.db.selectFrom(table).selectAll().where('tenant_id', '=', tenant_id).execute(),
         )

@@ -1,0 +1,53 @@
+// An invitation is taken on one node, the session runs on another, and it is revoked on the first: the guest
+// is in, and then out. Two who take it on two nodes at the same moment do not both have it.
+import { expect, test, vi } from 'vitest'
+import { sample } from '@hawser/contract/examples'
+import { Kind } from '@hawser/contract/terminals'
+import { openGuest } from '../clients/shared.ts'
+import { dial } from '../clients/web.ts'
+import { startCluster } from '../cluster/cluster.ts'
+import { startOldAgent } from '../harness/old-agent.ts'
+
+vi.setConfig({ testTimeout: 120_000 })
+
+const soon = { timeout: 15_000, interval: 30 }
+
+test('an invitation is one on all nodes', async () => {
+  await using cluster = await startCluster(2)
+  const [here, there] = [cluster.nodes[0]!, cluster.nodes[1]!]
+  const token = await cluster.world.token('administrator')
+  const [adam, far] = [here.api({ token }), there.api({ token })]
+  await using agent = await startOldAgent(here, { version: 2, tenant_id: sample.tenant })
+  await adam.devices.accept({ params: { uid: agent.uid } })
+  await vi.waitFor(() => expect(here.reach.tunnels.find(agent.uid)).toBeDefined(), soon)
+  const ticket = await adam.terminals.open({
+    body: { device: agent.uid, username: 'root', password: 'pilot' },
+  })
+  using shell = await dial(here, ticket.body.token)
+  const uid = (await shell.hear(Kind.session)) as string
+  await vi.waitFor(() => expect(here.rooms.recordings.live(sample.tenant, uid)).toHaveLength(1), soon)
+
+  const { body: invitation } = await far.sessions.invite({ params: { uid }, body: { mode: 'watch' } })
+  const people = await Promise.all(
+    (['operator', 'observer'] as const).map(async (who) => cluster.world.token(who)),
+  )
+  const tries = await Promise.allSettled(
+    people.flatMap((bearer) =>
+      [here, there].map((node) =>
+        node.api({ token: bearer }).sessions.acceptInvitation({ body: { token: invitation.token } }),
+      ),
+    ),
+  )
+  const taken = tries.map(({ status }) => status === 'fulfilled')
+  expect(taken.filter(Boolean)).toHaveLength(2)
+  expect(taken[0]).toBe(taken[1])
+
+  const bearer = taken[0] ? people[0] : people[1]
+  const { body } = await there
+    .api({ token: bearer })
+    .sessions.acceptInvitation({ body: { token: invitation.token } })
+  using guest = await openGuest(there.url, uid, { query: `?ticket=${body.token}` })
+  await vi.waitFor(() => expect(guest.said.map(({ kind }) => kind)).toContain('screen'), soon)
+  await far.sessions.uninvite({ params: { uid, id: invitation.id } })
+  expect(await guest.ended).toBe('You may not watch this session any more.')
+})

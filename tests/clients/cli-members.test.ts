@@ -1,0 +1,140 @@
+// Members on the command line: what each role may do, leaving a namespace, handing one over, and
+// one's own sign-ins.
+import os from 'node:os'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { sample } from '@hawser/contract/examples'
+import type { SignIn } from '@hawser/contract/sign-ins'
+import { openDesk, type Desk } from '../../cli/test/program.ts'
+import { startPlace, type Place } from '../harness/place.ts'
+
+let place: Place
+const desks: Desk[] = []
+beforeAll(async () => {
+  place = await startPlace()
+})
+afterAll(async () => {
+  for (const desk of desks) desk[Symbol.dispose]()
+  await place[Symbol.asyncDispose]()
+})
+
+async function deskOf({ username, password }: { username: string; password: string }): Promise<Desk> {
+  const desk = openDesk({ HAWSER_SERVER: place.url })
+  desks.push(desk)
+  const { code, stderr } = await desk.hawser(['login', '-u', username, '--password-stdin'], {
+    input: password,
+  })
+  expect(code, stderr).toBe(0)
+  return desk
+}
+
+test('roles are shown as a table, of one thing, and as JSON', async () => {
+  const desk = openDesk()
+  desks.push(desk)
+  const { code, stdout } = await desk.hawser(['roles', 'namespaces'])
+  expect(code).toBe(0)
+  expect(stdout).toMatch(/^THING +WHAT +OBSERVER +OPERATOR +ADMINISTRATOR +OWNER +API KEYS/)
+  expect(stdout).toMatch(/Delete namespace +- +- +- +yes +-/)
+  const { stdout: json } = await desk.hawser(['roles', '-o', 'json'])
+  expect((JSON.parse(json) as unknown[]).length).toBeGreaterThan(50)
+  expect((await desk.hawser(['roles', 'ropes'])).code).toBe(2)
+})
+
+test('leaving asks first, and goes on in another namespace', async () => {
+  const { namespaces } = place.rooms
+  await namespaces.create(sample.operator.id, 'dinghy')
+  const desk = await deskOf(sample.operator)
+  await desk.hawser(['namespaces', 'switch', 'harbour'])
+  const undecided = await desk.hawser(['namespaces', 'leave', 'harbour'])
+  expect([undecided.code, undecided.stderr]).toEqual([2, expect.stringContaining('add --yes')])
+  const left = await desk.hawser(['namespaces', 'leave', 'harbour', '--yes'])
+  expect([left.code, left.stderr]).toEqual([0, 'You have left harbour. You are in dinghy now.\n'])
+  expect((await desk.hawser(['namespaces'])).stdout).not.toContain('harbour')
+  const own = await desk.hawser(['namespaces', 'leave', 'dinghy', '--yes'])
+  expect([own.code, own.stderr]).toEqual([
+    expect.any(Number),
+    expect.stringContaining('The owner cannot leave'),
+  ])
+  expect(own.code).not.toBe(0)
+})
+
+test('who is in no other namespace is told to sign in again', async () => {
+  const desk = await deskOf(sample.observer)
+  const { code, stderr } = await desk.hawser(['namespaces', 'leave', 'harbour', '--yes'])
+  expect([code, stderr]).toEqual([0, expect.stringContaining('You are in no namespace any more')])
+  expect((await desk.hawser(['devices'])).code).not.toBe(0)
+})
+
+test('an owner hands over with the password, and works on as an administrator', async () => {
+  const desk = await deskOf(sample.owner)
+  const wrong = await desk.hawser(['namespaces', 'hand-over', 'harbour', 'adam', '--password', 'guess'])
+  expect(wrong.code).not.toBe(0)
+  expect(wrong.stderr).toContain('This is not your password.')
+  using asked = desk.terminal(['namespaces', 'hand-over', 'harbour', 'adam'])
+  await asked.until(/Password: /)
+  asked.type(`${sample.owner.password}\r`)
+  expect(await asked.ended).toBe(0)
+  expect(asked.shown()).toContain('adam is the owner of harbour now, and you are an administrator.')
+  const { stdout } = await desk.hawser(['status', '-o', 'json'])
+  expect(JSON.parse(stdout)).toMatchObject({ namespace: 'harbour', role: 'administrator' })
+})
+
+test('sign-ins are listed with their machine, ended by id, and end with a logout', async () => {
+  const desk = await deskOf(sample.administrator)
+  const other = await deskOf(sample.administrator)
+  const { stdout } = await desk.hawser(['sign-ins'])
+  expect(stdout).toMatch(/^CLIENT +SOURCE/)
+  expect(stdout).toContain(`hawser on ${os.hostname()}`)
+  const list = async (one: Desk) =>
+    JSON.parse((await one.hawser(['sign-ins', '-o', 'json'])).stdout) as SignIn[]
+  const [mine] = (await list(other)).filter(({ current }) => current)
+  expect((await desk.hawser(['sign-ins', 'end', mine!.id])).code).toBe(0)
+  const out = await other.hawser(['devices'])
+  expect([out.code, out.stderr]).toEqual([3, expect.stringContaining('hawser login')])
+  const third = await deskOf(sample.administrator)
+  const ended = await desk.hawser(['sign-ins', 'end-others', '-o', 'json'])
+  expect(ended.code).toBe(0)
+  expect((JSON.parse(ended.stdout) as { ended: number }).ended).toBeGreaterThan(0)
+  expect((await third.hawser(['devices'])).code).toBe(3)
+  const before = (await place.rooms.stores.signIns.of(sample.administrator.id, '')).length
+  expect((await desk.hawser(['logout'])).code).toBe(0)
+  expect(await place.rooms.stores.signIns.of(sample.administrator.id, '')).toHaveLength(before - 1)
+})
+
+test('an administrator invites, lists and withdraws; the invited person accepts with the link', async () => {
+  const owner = await deskOf(sample.owner)
+  const made = await owner.hawser([
+    'members',
+    'invite',
+    sample.stranger.email,
+    '--role',
+    'operator',
+    '--days',
+    '3',
+  ])
+  expect([made.code, made.stderr]).toEqual([0, expect.stringContaining('Give this link to stan@example.com')])
+  const link = made.stdout.trim()
+  expect(link).toMatch(new RegExp(`^${place.url}/invitation#hwn_[a-z2-7]{32}$`))
+  expect((await owner.hawser(['invitations'])).stdout).toMatch(/stan@example\.com +operator +olga/)
+  expect((await owner.hawser(['members', 'invite', 'x@example.com', '--role', 'owner'])).code).toBe(2)
+  expect(
+    (await owner.hawser(['members', 'invite', 'x@example.com', '--role', 'observer', '--days', '31'])).code,
+  ).toBe(2)
+  const wrong = await owner.hawser(['invitations', 'accept', link])
+  expect(wrong.code).not.toBe(0)
+  expect(wrong.stderr).toContain('for another e-mail address')
+  const invited = await deskOf(sample.stranger)
+  const cut = await invited.hawser(['invitations', 'accept', link.slice(0, -3)])
+  expect([cut.code, cut.stderr]).toEqual([2, expect.stringContaining('not the whole link')])
+  const done = await invited.hawser(['invitations', 'accept', link])
+  expect([done.code, done.stderr]).toEqual([
+    0,
+    expect.stringContaining('You are a member of harbour now, as operator'),
+  ])
+  expect((await invited.hawser(['namespaces', 'switch', 'harbour'])).code).toBe(0)
+
+  const other = await owner.hawser(['-o', 'json', 'members', 'invite', 'y@example.com', '--role', 'observer'])
+  const { id } = JSON.parse(other.stdout) as { id: string }
+  expect((await owner.hawser(['invitations', 'resend', id])).stdout).toContain('hwn_')
+  expect((await owner.hawser(['invitations', 'remove', id])).code).toBe(0)
+  expect((await owner.hawser(['invitations'])).stdout).not.toContain('y@example.com')
+})

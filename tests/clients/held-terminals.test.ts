@@ -1,0 +1,88 @@
+// Terminals of a browser that outlive it: a tab that is reloaded or asleep, a phone that takes
+// over from a computer.
+import { describe, expect, test } from 'vitest'
+import { Closing, Kind } from '@hawser/contract/terminals'
+import { eventually } from './way.ts'
+import { apiOf, dial, sharedQuarters, terminal, type Dialled } from './web.ts'
+
+const quarters = sharedQuarters()
+const stateOf = async (uid: string) => {
+  const api = await apiOf(quarters())
+  const { active, held } = (await api.sessions.get({ params: { uid } })).body
+  return { active, held }
+}
+const isSoon = async (uid: string, state: { active: boolean; held: boolean }) =>
+  eventually(async () => expect(await stateOf(uid)).toEqual(state))
+const attach = async (
+  session: string,
+  change: { scrollback?: boolean } = {},
+  who?: Parameters<typeof apiOf>[1],
+): Promise<Dialled> => {
+  const api = await apiOf(quarters(), who)
+  const { body } = await api.terminals.attach({ body: { session, ...change } })
+  return dial(quarters().service, body.token, { cols: 70, rows: 20 })
+}
+async function shell(): Promise<[Dialled, string]> {
+  const [opened, uid] = await terminal(quarters())
+  opened.type('PS1="> "; stty -echo; VALUE=kept; echo rea""dy\r')
+  await opened.until('ready\r\n')
+  return [opened, uid]
+}
+
+describe('a terminal in a browser', () => {
+  test('that is lost is held, and the same user continues it without a password, at the new size', async () => {
+    const [lost, uid] = await shell()
+    lost[Symbol.dispose]()
+    await isSoon(uid, { active: true, held: true })
+    using back = await attach(uid)
+    expect(await back.hear(Kind.session)).toBe(uid)
+    await back.until(/ready\r\n>/)
+    back.type('echo "still $VALUE $(stty size)"\r')
+    await back.until('still kept 20 70\r\n')
+    await isSoon(uid, { active: true, held: false })
+    back.type('exit\r')
+    expect(await back.closed).toBe(Closing.done)
+    await isSoon(uid, { active: false, held: false })
+  })
+
+  test('is held when the page is left (1001), and ends with a goodbye (1000)', async () => {
+    const [reloaded, uid] = await shell()
+    reloaded.close(1001)
+    await isSoon(uid, { active: true, held: true })
+    using back = await attach(uid)
+    await back.until(/ready\r\n>/)
+    back.close(1000)
+    await isSoon(uid, { active: false, held: false })
+  })
+
+  test('moves to another tab; the first is told, and by its code that it must not take it back', async () => {
+    const [opened, uid] = await shell()
+    using first = opened
+    using second = await attach(uid)
+    await second.until(/ready\r\n>/)
+    await first.until('The session goes on elsewhere: in a browser at 127.0.0.1.')
+    expect(await first.closed).toBe(Closing.moved)
+    second.type('echo "here $VALUE"\r')
+    await second.until('here kept\r\n')
+    // Files are beside it, as before.
+    const api = await apiOf(quarters())
+    const { body } = await api.terminals.files({ body: { session: uid } })
+    using files = await dial(quarters().service, body.token)
+    files.send(JSON.stringify({ kind: 'list', path: '' }))
+    await eventually(() => expect(JSON.stringify(files.news)).toContain('"folder"'))
+    second.close(1000)
+    await isSoon(uid, { active: false, held: false })
+  })
+
+  test('is nobody else’s to continue, whatever their role', async () => {
+    const [lost, uid] = await shell()
+    lost[Symbol.dispose]()
+    await isSoon(uid, { active: true, held: true })
+    for (const who of ['owner', 'operator'] as const)
+      await expect(attach(uid, {}, who)).rejects.toMatchObject({ status: 404 })
+    const owner = await apiOf(quarters(), 'owner')
+    await owner.sessions.close({ params: { uid }, body: { device: quarters().agent.uid } })
+    await isSoon(uid, { active: false, held: false })
+    await expect(attach(uid)).rejects.toMatchObject({ status: 404 })
+  })
+})

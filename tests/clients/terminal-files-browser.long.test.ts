@@ -1,0 +1,204 @@
+// Files beside a terminal of the console, in a real browser: a tree, several uploads at once, dropped
+// files, new folders, renaming, deleting, pictures, and texts that are edited without overwriting what
+// somebody else wrote.
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs'
+import os from 'node:os'
+import path from 'node:path'
+import type { Page } from 'playwright-core'
+import { expect, onTestFinished, test } from 'vitest'
+import { sharedBrowser, violations, visit } from '../harness/browser.ts'
+import { eventually } from '../harness/eventually.ts'
+import { enterTerminal } from './browser-terminal.ts'
+import { choose, field, fill, press, told } from './console.ts'
+import { sharedQuarters } from './web.ts'
+
+const quarters = sharedQuarters()
+const browser = sharedBrowser()
+const picture =
+  'iVBORw0KGgoAAAANSUhEUgAAAAQAAAAECAIAAAAmkwkpAAAAEElEQVR4nGO44KAARwzEcQD5QxMB1zrN7gAAAABJRU5ErkJggg=='
+const button = (page: Page, name: string) => page.getByRole('button', { name, exact: true })
+
+test('files are looked at, edited, made, renamed, moved up and deleted in a tree', async () => {
+  const { service, user } = quarters()
+  const place = path.join(user.home, 'locker')
+  mkdirSync(place)
+  chmodSync(place, 0o777)
+  await using person = await visit(browser, service, { viewport: { width: 1280, height: 900 } })
+  const { page } = person
+  await enterTerminal(page, quarters())
+  await press(page, 'Files')
+  await press(page, 'Open locker')
+  await page.getByRole('list', { name: 'What is in locker' }).waitFor()
+
+  await choose(page, 'Actions for locker', 'New folder in it …')
+  await fill(page, { Name: 'charts' })
+  await press(page, 'Make the folder')
+  await button(page, 'Open charts').waitFor()
+  expect(statSync(path.join(place, 'charts')).isDirectory()).toBe(true)
+
+  // Several at once, into the folder that was pressed.
+  await choose(page, 'Actions for charts', 'Upload into it …')
+  await page.getByLabel('Files to upload').setInputFiles([
+    { name: 'notes.txt', mimeType: 'text/plain', buffer: Buffer.from('tide at six\n') },
+    { name: 'dot.png', mimeType: 'image/png', buffer: Buffer.from(picture, 'base64') },
+    { name: 'evil.html', mimeType: 'text/html', buffer: Buffer.from('<script>alert(1)</script>') },
+    { name: 'zeros', mimeType: 'application/octet-stream', buffer: Buffer.alloc(300_000) },
+  ])
+  await eventually(() =>
+    expect(
+      ['notes.txt', 'dot.png', 'evil.html', 'zeros'].every((name) =>
+        existsSync(path.join(place, 'charts', name)),
+      ),
+    ).toBe(true),
+  )
+  await press(page, 'Open charts')
+  await press(page, 'Look at dot.png')
+  await page.getByRole('img', { name: 'dot.png' }).waitFor()
+  await press(page, 'Close')
+  await press(page, 'Look at zeros')
+  await page.getByText('This is neither text nor a picture that can be shown.').waitFor()
+  await press(page, 'Close')
+  await press(page, 'Look at evil.html')
+  expect(await field(page, 'Text of evil.html').inputValue()).toBe('<script>alert(1)</script>')
+  await press(page, 'Close')
+
+  const notes = path.join(place, 'charts', 'notes.txt')
+  await press(page, 'Look at notes.txt')
+  await field(page, 'Text of notes.txt').fill('tide at seven\n')
+  expect(await violations(page)).toEqual([])
+  await press(page, 'Save')
+  await told(page, 'notes.txt is saved.')
+  expect(readFileSync(notes, 'utf8')).toBe('tide at seven\n')
+  // Somebody else changes it meanwhile.
+  await eventually(async () => expect(await field(page, 'Text of notes.txt').isEditable()).toBe(true))
+  writeFileSync(notes, 'tide at nine, says vera\n')
+  utimesSync(notes, 1_000_000, 1_000_000)
+  await field(page, 'Text of notes.txt').fill('mine')
+  await press(page, 'Save')
+  await page.getByText('Somebody has changed the file meanwhile.').waitFor()
+  expect(readFileSync(notes, 'utf8')).toContain('vera')
+  await press(page, 'Read it again')
+  await eventually(async () =>
+    expect(await field(page, 'Text of notes.txt').inputValue()).toBe('tide at nine, says vera\n'),
+  )
+  await press(page, 'Close')
+
+  await choose(page, 'Actions for notes.txt', 'Rename …')
+  await fill(page, { Name: 'dot.png' })
+  await press(page, 'Rename it')
+  await page.getByText('There is something of this name already.').waitFor()
+  await fill(page, { Name: 'tides.txt' })
+  await press(page, 'Rename it')
+  await button(page, 'Look at tides.txt').waitFor()
+  expect(existsSync(notes)).toBe(false)
+
+  // Dropped on a folder, into that folder.
+  const data = await page.evaluateHandle(`(() => {
+    const data = new DataTransfer()
+    data.items.add(new File(['dropped'], 'drop.txt'))
+    return data
+  })()`)
+  await button(page, 'Open charts').dispatchEvent('drop', { dataTransfer: data })
+  await button(page, 'Look at drop.txt').waitFor()
+  expect(readFileSync(path.join(place, 'charts', 'drop.txt'), 'utf8')).toBe('dropped')
+  expect(await violations(page)).toEqual([])
+
+  // Two that are there already: each is asked for.
+  await choose(page, 'Actions for charts', 'Upload into it …')
+  await page.getByLabel('Files to upload').setInputFiles([
+    { name: 'drop.txt', mimeType: 'text/plain', buffer: Buffer.from('second') },
+    { name: 'tides.txt', mimeType: 'text/plain', buffer: Buffer.from('second') },
+  ])
+  for (let times = 0; times < 2; times += 1) await press(page, 'Replace it')
+  await eventually(() => {
+    for (const name of ['drop.txt', 'tides.txt'])
+      expect(readFileSync(path.join(place, 'charts', name), 'utf8')).toBe('second')
+  })
+  await page.getByRole('alertdialog').waitFor({ state: 'detached' })
+
+  await choose(page, 'Actions for charts', 'Delete …')
+  await press(page, 'Delete it')
+  await eventually(() => expect(existsSync(path.join(place, 'charts'))).toBe(false))
+  await button(page, 'Open charts').waitFor({ state: 'detached' })
+  expect(person.troubles).toEqual([])
+})
+
+test('folders are uploaded whole, chosen or dropped, and things are moved in the tree without overwriting', async () => {
+  const { service, user } = quarters()
+  const place = path.join(user.home, 'hold')
+  mkdirSync(place)
+  chmodSync(place, 0o777)
+  const here = mkdtempSync(path.join(os.tmpdir(), 'hawser-folder-'))
+  onTestFinished(() => rmSync(here, { recursive: true, force: true }))
+  const cargo = path.join(here, 'cargo')
+  mkdirSync(path.join(cargo, 'deep/deeper'), { recursive: true })
+  mkdirSync(path.join(cargo, 'empty'))
+  for (const name of ['one.txt', 'deep/two.txt', 'deep/deeper/three.txt'])
+    writeFileSync(path.join(cargo, name), `first ${name}`)
+  await using person = await visit(browser, service, { viewport: { width: 1280, height: 900 } })
+  const { page } = person
+  await enterTerminal(page, quarters())
+  await press(page, 'Files')
+  await choose(page, 'Actions for hold', 'Show only this folder')
+  await page.getByText('The folder is empty.').waitFor()
+
+  const read = (name: string) => readFileSync(path.join(place, name), 'utf8')
+  await page.getByLabel('Folder to upload').setInputFiles(cargo)
+  await told(page, 'cargo/ is uploaded.')
+  for (const name of ['one.txt', 'deep/two.txt', 'deep/deeper/three.txt'])
+    expect(read(`cargo/${name}`)).toBe(`first ${name}`)
+
+  // Dropped, with one file that is new and three that are there: those are asked for, once.
+  for (const name of ['one.txt', 'deep/two.txt', 'deep/deeper/three.txt', 'four.txt'])
+    writeFileSync(path.join(cargo, name), `second ${name}`)
+  const devtools = await page.context().newCDPSession(page)
+  const { x, y } = (await page.getByText('Files can be dropped here, or on a folder.').boundingBox())!
+  const data = { items: [], files: [cargo], dragOperationsMask: 1 }
+  for (const type of ['dragEnter', 'dragOver', 'drop'] as const)
+    await devtools.send('Input.dispatchDragEvent', { type, x: x + 5, y: y + 5, data })
+  const question = page.getByRole('alertdialog', { name: 'Replace 3 files?' })
+  await question.waitFor()
+  expect(read('cargo/four.txt')).toBe('second four.txt')
+  expect(read('cargo/one.txt')).toBe('first one.txt')
+  // A chosen folder has no folders that are empty; a dropped one has.
+  expect(existsSync(path.join(place, 'cargo/empty'))).toBe(true)
+  expect(await violations(page)).toEqual([])
+  await press(page, 'Replace them')
+  await eventually(() => expect(read('cargo/deep/deeper/three.txt')).toBe('second deep/deeper/three.txt'))
+  expect(read('cargo/one.txt')).toBe('second one.txt')
+
+  // By hand into a folder.
+  await press(page, 'Open cargo')
+  await button(page, 'Look at four.txt').dragTo(button(page, 'Open empty'))
+  await eventually(() => expect(read('cargo/empty/four.txt')).toBe('second four.txt'))
+  await button(page, 'Look at four.txt').waitFor({ state: 'detached' })
+  // A name that is taken there is asked about, and nothing is lost.
+  writeFileSync(path.join(place, 'cargo/empty/one.txt'), 'another')
+  chmodSync(path.join(place, 'cargo/empty/one.txt'), 0o666)
+  await button(page, 'Look at one.txt').dragTo(button(page, 'Open empty'))
+  await page.getByText('has something called one.txt already').waitFor()
+  expect(await field(page, 'Name').inputValue()).toBe('one.txt-2')
+  expect(await violations(page)).toEqual([])
+  await press(page, 'Move it')
+  await eventually(() => expect(read('cargo/empty/one.txt-2')).toBe('second one.txt'))
+  expect(read('cargo/empty/one.txt')).toBe('another')
+  // A folder does not fit into itself.
+  await button(page, 'Open cargo').dragTo(button(page, 'Open deep'))
+  await told(page, 'A folder cannot be moved into itself.')
+  // Without a mouse.
+  await choose(page, 'Actions for deep', 'Move …')
+  await fill(page, { 'Into this folder': place, Name: 'depth' })
+  await press(page, 'Move it')
+  await eventually(() => expect(read('depth/two.txt')).toBe('second deep/two.txt'))
+  expect(person.troubles).toEqual([])
+})

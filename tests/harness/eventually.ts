@@ -1,0 +1,19 @@
+// Waiting for what a test expects to come true. vitest gives up after a second, which is short on a busy
+// machine: here a wait ends as soon as it may, and fails only for what does not happen at all.
+// `vitest.config.ts` gives `expect.poll` the same limit.
+import { vi } from 'vitest'
+
+/** Below the time limit of a test, so that the test fails with what it waited for. */
+export const longestWait_ms = 30_000
+
+/**
+ * Repeats the check until it does not throw, and returns its result; at the limit its last error is thrown.
+ */
+export const eventually = async <T>(
+  check: () => T | Promise<T>,
+  timeout: number = longestWait_ms,
+): Promise<T> => vi.waitFor(check, { timeout, interval: 20 })
+
+/** Repeats the question until its answer is true, or a value that counts as true, and returns the answer. */
+export const until = async <T>(ask: () => T | Promise<T>, timeout: number = longestWait_ms) =>
+  vi.waitUntil(ask, { timeout, interval: 20 })
