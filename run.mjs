@@ -140,8 +140,9 @@ function nodeCommand() {
   }
   return [
     node,
-    // The thread that made a session's buffers also frees them. V8's helper threads would free them elsewhere,
-    // and making the next ones would then cost a third of all that the gateway does (docs/decisions/0028).
+    // The thread that made a session's buffers also frees them. V8's helper threads would free them
+    // elsewhere, and making the next ones would then cost a third of all that the gateway does
+    // (docs/decisions/0028).
     '--single-threaded-gc',
     // The one experiment of Node that we use, node:ffi, is no news for whoever runs us.
     '--disable-warning=ExperimentalWarning',

@@ -1,5 +1,5 @@
-// The web console as the server serves it. `npm run build` makes it; `npm start`, `npm run demo` and the tests
-// make it when it is missing. `hawser serve` never does: its tree may be read-only.
+// The web console as the server serves it. `npm run build` makes it; `npm start`, `npm run demo` and the
+// tests make it when it is missing. `hawser serve` never does: its tree may be read-only.
 import { accessSync, constants, existsSync, mkdirSync } from 'node:fs'
 import path from 'node:path'
 import { buildConsole } from '../console/build.ts'

@@ -1,13 +1,11 @@
 // The npm packages: the same scripts as in the tarballs, for the Node that is there. The command line needs
 // nothing else. The agent needs node-pty's addon and a newer Node than most systems have, so its package
 // names both as optional dependencies, for the processor of the device.
-import { execFile } from 'node:child_process'
 import { copyFileSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
-import { promisify } from 'node:util'
 import { oldestNode, programs, root, version, type Product } from './bundle.ts'
 import { licences } from './licences.ts'
-import { architectures, locked } from './registry.ts'
+import { architectures, locked, runNpm } from './registry.ts'
 import { writeScripts } from './tarball.ts'
 
 const about: Readonly<Record<Product, { readonly description: string; readonly readme: string }>> = {
@@ -38,7 +36,7 @@ export async function npmPackage(product: Product, folder: string): Promise<stri
       `# ${name}\n\n${about[product].description}\n\n${about[product].readme}\n`,
     )
     writeFileSync(path.join(draft, 'package.json'), `${JSON.stringify(manifest(product), null, 2)}\n`)
-    await promisify(execFile)('npm', ['pack', '--silent', '--pack-destination', folder], { cwd: draft })
+    await runNpm(['pack', '--silent', '--pack-destination', folder], draft)
   } finally {
     rmSync(draft, { recursive: true, force: true })
   }

@@ -52,11 +52,23 @@ export async function packageFolder(name: string): Promise<string> {
   return path.join(folder, 'package')
 }
 
+/** What npm prints. It ends with us: a stopped build would leave it behind, waiting for the registry. */
+export async function runNpm(args: readonly string[], cwd: string): Promise<string> {
+  const running = promisify(execFile)('npm', args, { cwd })
+  const end = (): void => void running.child.kill()
+  process.on('exit', end)
+  try {
+    return (await running).stdout
+  } finally {
+    process.off('exit', end)
+  }
+}
+
 /** Unpacks the package below the folder. */
 async function fetchPackage(name: string, folder: string): Promise<void> {
   const { version, integrity } = locked(name)
   const args = ['pack', '--silent', '--pack-destination', folder, `${name}@${version}`]
-  const { stdout } = await promisify(execFile)('npm', args, { cwd: root }).catch((error: unknown) => {
+  const stdout = await runNpm(args, root).catch((error: unknown) => {
     throw new Error(
       `npm could not fetch ${name} ${version}: ${(error as { stderr?: string }).stderr ?? ''}`,
       {

@@ -1,7 +1,7 @@
 // Where the server finds what is built for it: the web console, and the agents that it offers to devices. The
-// name of each folder carries the version and a hash of all sources of the build. A server of another version,
-// or of other sources, looks into another folder, so that it never serves a stale build. Needs no package that
-// only a build needs.
+// name of each folder carries the version and a hash of all sources of the build. A server of another
+// version, or of other sources, looks into another folder, so that it never serves a stale build. Needs no
+// package that only a build needs.
 import { createHash } from 'node:crypto'
 import { existsSync, globSync, readFileSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
@@ -59,8 +59,8 @@ export function hasAgents(): boolean {
 }
 
 /**
- * Whether the tarball is there, with the Node that HAWSER_AGENT_NODE names. A server is not told that setting:
- * where it is empty, the choice of the last build stands.
+ * Whether the tarball is there, with the Node that HAWSER_AGENT_NODE names. A server is not told that
+ * setting: where it is empty, the choice of the last build stands.
  */
 export function isBuilt(tarball: string): boolean {
   if (!existsSync(tarball)) return false
