@@ -5,6 +5,7 @@
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { addresses, type NamedOperation, operations } from '@hawser/contract'
 import { type Access, rank, type Role, roles } from '@hawser/contract/access'
+import { auditActions, declaredActions, type AuditAction } from '@hawser/contract/audit-actions'
 import { failureHeader, failures, type FailureKind } from '@hawser/contract/failures'
 import {
   type DocumentedOperation,
@@ -34,6 +35,7 @@ const pages: Record<string, () => string> = {
   'operations.md': operationsPage,
   'access.md': accessPage,
   'failures.md': failuresPage,
+  'audit.md': auditPage,
   'configuration.md': configurationPage,
   'openapi.json': () => `${JSON.stringify(document, null, 2)}\n`,
 }
@@ -213,6 +215,34 @@ function failuresPage(): string {
       'and it may change.',
     'A client that meets a kind that it does not know, or none (a proxy, an older server), decides by the status.',
     table(['Kind', 'Status', 'Meaning', 'Operations'], rows),
+  )
+}
+
+// audit.md
+
+function auditPage(): string {
+  const leaving = (action: AuditAction): string =>
+    operations
+      .filter(({ op }) => declaredActions(op.audit).includes(action))
+      .map(({ id }) => `[${id}](operations.md#${anchor(id)})`)
+      .join(', ')
+  const rows = (Object.keys(auditActions) as AuditAction[]).map((action) => [
+    code(action),
+    auditActions[action],
+    leaving(action) || 'no operation; an event',
+  ])
+  const silent = operations.flatMap(({ id, op }) =>
+    typeof op.audit === 'object' && 'none' in op.audit
+      ? [[`[${id}](operations.md#${anchor(id)})`, op.audit.none]]
+      : [],
+  )
+  return page(
+    '# Actions of the audit log',
+    'Every operation that changes something, or shows a recording, leaves one of these. A call that was refused, or that changed ' +
+      'nothing, leaves nothing.',
+    table(['Action', 'Meaning', 'Operations'], rows),
+    'These change nothing that the log is for:',
+    table(['Operation', 'Reason'], silent),
   )
 }
 
