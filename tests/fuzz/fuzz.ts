@@ -69,7 +69,10 @@ export async function fuzz(target: Target): Promise<Run> {
   for (let fed = 0; fed < inputs; fed += 1) {
     const input = mutate(pool, random)
     if ((await feed(input)) && pool.length < mostKept) {
-      pool.push(input)
+      // Into memory of its own: the slab that it was cut from is up to 64 KiB, a seed may be longer.
+      const kept = Buffer.alloc(input.length)
+      input.copy(kept)
+      pool.push(kept)
       fresh.push(input.toString('hex'))
     }
     // Targets that never wait would keep the rest of the event loop, and what it frees, from its turn.
