@@ -35,7 +35,7 @@ const probeEvery = 50_000
 /** Once in so many inputs the event loop has a turn. */
 const turnEvery = 500
 const mostCollections = 10
-const mostGrowth_bytes = 96 * 1024 * 1024
+const mostGrowth_bytes = 32 * 1024 * 1024
 
 export async function fuzz(target: Target): Promise<Run> {
   const inputs = Math.round(usualInputs * (target.share ?? 1))
