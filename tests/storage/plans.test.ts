@@ -15,7 +15,8 @@ import {
 } from 'kysely'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Condition, Group } from '@hawser/contract/filters'
-import { searched_columns, sorted_columns, type DeviceQuery } from '../../server/src/storage/device-list.ts'
+import { searched_columns } from '../../server/src/storage/device-columns.ts'
+import { sorted_columns, type DeviceQuery } from '../../server/src/storage/device-list.ts'
 import { stores as storesOf, type Stores } from '../../server/src/storage/stores.ts'
 import type { Tables } from '../../server/src/storage/tables.ts'
 import {

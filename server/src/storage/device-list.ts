@@ -8,19 +8,11 @@
 // all.
 import type { Condition, Group } from '@hawser/contract/filters'
 import { deviceStatuses, type DeviceStatus } from '@hawser/contract/devices'
-import { sql, type SqlBool } from 'kysely'
-import type { Offer } from './agent-updates.ts'
-import { inNamespace, offsetOf, type AllNamespaces, type Select, type Slice } from './context.ts'
-import {
-  containsSql,
-  jsonField,
-  leadingConditions,
-  mostIndexed,
-  whereGroups,
-  type Column,
-  type Columns,
-  type Tagged,
-} from './filter-sql.ts'
+import { sql } from 'kysely'
+import { offsetOf, type AllNamespaces, type Slice } from './context.ts'
+import { columnsOf, type Known } from './device-columns.ts'
+import { commonest, counted, withWholeTags } from './device-counts.ts'
+import { leadingConditions, mostIndexed, whereGroups, type Columns } from './filter-sql.ts'
 import type { DeviceRow } from './tables.ts'
 
 /** Columns a device list can be sorted by: one index each, led by namespace and status. */
@@ -40,34 +32,11 @@ export const sorted_columns = [
   'info_platform',
 ] as const
 
-/** Columns that `contains` can search by substring. */
-export const searched_columns = [
-  'name',
-  'mac',
-  'remote_addr',
-  'info_id',
-  'info_pretty_name',
-  'info_version',
-  'info_arch',
-  'info_platform',
-] as const
-
-export interface DeviceQuery extends Slice {
+export interface DeviceQuery extends Slice, Known {
   readonly status?: DeviceStatus | undefined
   readonly groups: readonly Group[]
-  /** Devices that may be accepted, for filters by `acceptable`: all of them unless it says which. */
-  readonly room?: 'all' | readonly string[] | undefined
-  /** The agent that is offered, for filters by `agent.outdated`: without it none is outdated. */
-  readonly offer?: OfferedBuild | undefined
   readonly sort: (typeof sorted_columns)[number] | 'status'
   readonly order: 'asc' | 'desc'
-}
-
-/** What the server offers to agents, and so which of them are outdated. */
-export interface OfferedBuild extends Offer {
-  readonly version: string
-  /** Builds that are newer than the one that is offered. */
-  readonly newer: readonly string[]
 }
 
 export interface Limits {
@@ -121,60 +90,6 @@ export async function listDevices(
   const gather = query.groups.length > 0 && total <= limits.most_gathered && total < most
   const walk = gather ? undefined : await walked(context, tenant_id, query, statuses, limits.walked_rows)
   return { items: walk ?? (await gathered(context, tenant_id, query, statuses)), total }
-}
-
-/** How many devices have the commonest of some tags: at least so many have any of them. */
-async function commonest(
-  context: AllNamespaces,
-  tenant_id: string,
-  groups: readonly Group[],
-  statuses: readonly DeviceStatus[],
-): Promise<number> {
-  const [group, another] = groups
-  const [only, other] = group?.conditions ?? []
-  if (
-    another ||
-    other ||
-    only?.property !== 'tags' ||
-    only.operator !== 'eq' ||
-    typeof only.value !== 'object'
-  )
-    return 0
-  const tags = only.value
-  const subjects = tags.flatMap((tag) => statuses.map((status) => `tag.${status}.${tag}`))
-  if (subjects.length === 0) return 0
-  const rows = await inNamespace(context, tenant_id)
-    .read('tallies')
-    .select(['subject', 'n'])
-    .where('subject', 'in', subjects)
-    .execute()
-  const counts = new Map(rows.map(({ subject, n }) => [subject, n]))
-  const countOf = (tag: string) =>
-    statuses.reduce((sum, status) => sum + (counts.get(`tag.${status}.${tag}`) ?? 0), 0)
-  return Math.max(...tags.map(countOf))
-}
-
-/** From counters: all devices of these statuses, or those with exactly one tag. */
-async function counted(
-  context: AllNamespaces,
-  tenant_id: string,
-  groups: readonly Group[],
-  statuses: readonly DeviceStatus[],
-): Promise<number | undefined> {
-  const only =
-    groups.length === 1 && groups[0]!.conditions.length === 1 ? groups[0]!.conditions[0]! : undefined
-  const tags = only?.property === 'tags' && only.operator === 'eq' ? [only.value].flat() : undefined
-  if (groups.length > 0 && tags === undefined) return undefined
-  if (tags?.length === 0) return 0
-  // A device may have several of several tags, and would be counted for each.
-  if (tags && tags.length > 1) return undefined
-  const subjects = statuses.map((status) => (tags ? `tag.${status}.${String(tags[0])}` : `devices.${status}`))
-  const rows = await inNamespace(context, tenant_id)
-    .read('tallies')
-    .select('n')
-    .where('subject', 'in', subjects)
-    .execute()
-  return rows.reduce((sum, row) => sum + row.n, 0)
 }
 
 async function capped(
@@ -235,68 +150,6 @@ function matchOf(groups: readonly Group[], columns: Columns): string | undefined
     if (match !== undefined) return match
   }
   return undefined
-}
-
-/** Tags that contain a text are looked up first: most namespaces have few tags and many devices. */
-async function withWholeTags(
-  context: AllNamespaces,
-  tenant_id: string,
-  groups: readonly Group[],
-  most: number,
-): Promise<readonly Group[]> {
-  const partial = ({ property, operator, value }: Condition) =>
-    property === 'tags' && operator === 'contains' && typeof value === 'string'
-  const texts = new Set(groups.flatMap(({ conditions }) => conditions.filter(partial).map(valueText)))
-  if (texts.size === 0) return groups
-  const found = new Map(
-    await Promise.all(
-      [...texts].map(async (text) => [text, await tagsWith(context, tenant_id, text, most)] as const),
-    ),
-  )
-  const whole = (condition: Condition): Condition => {
-    const value = partial(condition) ? found.get(valueText(condition)) : undefined
-    return value ? { ...condition, operator: 'eq', value } : condition
-  }
-  return groups.map((group) => ({ ...group, conditions: group.conditions.map(whole) }))
-}
-
-const valueText = ({ value }: Condition): string => String(value)
-
-/** The tags that contain a text; undefined: they are too many to name. */
-async function tagsWith(
-  context: AllNamespaces,
-  tenant_id: string,
-  text: string,
-  most: number,
-): Promise<string[] | undefined> {
-  const ofStatus = (status: DeviceStatus) => {
-    const subject = `tag.${status}.`
-    const tag = sql`substr(subject, ${sql.lit(subject.length + 1)})`
-    return sql<SqlBool>`(subject > ${subject} and subject < ${`tag.${status}/`} and ${containsSql(context.dialect, tag, text)})`
-  }
-  const rows = await inNamespace(context, tenant_id)
-    .read('tallies')
-    .select('subject')
-    .where(sql<SqlBool>`(${sql.join(deviceStatuses.map(ofStatus), sql` or `)})`)
-    .where('n', '>', 0)
-    // A tag has a row for each status.
-    .limit(most * deviceStatuses.length + 1)
-    .execute()
-  const tags = [...new Set(rows.map(tagIn))]
-  return tags.length > most ? undefined : tags
-}
-
-const tagIn = ({ subject }: { subject: string }): string => subject.slice(subject.indexOf('.', 4) + 1)
-
-/** Every tag that some device of the namespace carries. */
-export async function tagsInTallies(tallies: Select<'tallies'>): Promise<string[]> {
-  const rows = await tallies
-    .select('subject')
-    .where('subject', '>', 'tag.')
-    .where('subject', '<', 'tag/')
-    .where('n', '>', 0)
-    .execute()
-  return [...new Set(rows.map(tagIn))]
 }
 
 async function gathered(
@@ -406,102 +259,4 @@ async function endOfWalk(
 /** As both databases sort. */
 function bytewise(a: string | number, b: string | number): number {
   return typeof a === 'number' ? a - Number(b) : Buffer.compare(Buffer.from(a), Buffer.from(String(b)))
-}
-
-/**
- * Three letters make a trigram; shorter texts have none and are looked for row by row. The trigrams also
- * ignore the case of letters beyond ASCII, which no other way of searching does: what they find is looked at
- * once more.
- */
-function searchSqlite(column: string) {
-  const match = (text: string) =>
-    [...text].length < 3 ? undefined : `${column} : "${text.replaceAll('"', '""')}"`
-  const search = (text: string) =>
-    match(text) === undefined
-      ? undefined
-      : sql<SqlBool>`(devices.id in (select rowid from device_search where device_search match ${match(text)})
-          and ${containsSql('sqlite', sql.ref(`devices.${column}`), text)})`
-  return { match, search }
-}
-
-/** As an answer shows it: not accepted yet, and the namespace has room for the device. */
-function acceptable(room: DeviceQuery['room'] = 'all') {
-  if (room.length === 0) return sql`0`
-  const hasRoom = room === 'all' ? sql`1 = 1` : sql`devices.uid in (${sql.join([...room])})`
-  return sql`(case when devices.status <> 'accepted' and ${hasRoom} then 1 else 0 end)`
-}
-
-/** As an answer shows it: the agent is one of ours and older than the one that the server offers for its processor. */
-function outdated(tenant_id: string, offer: OfferedBuild | undefined): Pick<Column, 'sql' | 'among'> {
-  if (!offer || offer.arches.length === 0) return { sql: sql`0` }
-  const { build, arches, version, newer } = offer
-  const isOld = sql`devices.agent_ability <> '' and devices.info_arch in (${sql.join([...arches])})
-    and devices.agent_build not in (${sql.join([build, ...newer])})
-    and not (devices.agent_build = '' and devices.info_version = ${`hawser-${version}`})`
-  // Where all are up to date, two steps in the index of builds find that out.
-  const beside = (side: '<' | '>') =>
-    sql`(devices.tenant_id = ${tenant_id} and devices.agent_ability <> '' and devices.agent_build ${sql.raw(side)} ${build})`
-  return {
-    sql: sql`(case when ${isOld} then 1 else 0 end)`,
-    among: (value) =>
-      value === true ? sql<SqlBool>`((${beside('<')} or ${beside('>')}) and ${isOld})` : undefined,
-  }
-}
-
-function columnsOf(
-  tenant_id: string,
-  dialect: AllNamespaces['dialect'],
-  { room, offer }: Pick<DeviceQuery, 'room' | 'offer'>,
-): Columns {
-  const text = (column: string) =>
-    ({
-      sql: sql.ref(`devices.${column}`),
-      kind: 'text',
-      ...(dialect === 'sqlite' && (searched_columns as readonly string[]).includes(column)
-        ? searchSqlite(column)
-        : {}),
-    }) as const
-  const within = (part: 'latitude' | 'longitude') =>
-    ({ sql: jsonField(dialect, 'devices.position', part, 'number'), kind: 'number' }) as const
-  return {
-    uid: text('uid'),
-    name: text('name'),
-    'identity.mac': text('mac'),
-    'info.id': text('info_id'),
-    'info.pretty_name': text('info_pretty_name'),
-    'info.version': text('info_version'),
-    'info.arch': text('info_arch'),
-    'info.platform': text('info_platform'),
-    public_key: text('public_key'),
-    tenant_id: text('tenant_id'),
-    namespace: { sql: sql`(select name from namespaces where tenant_id = ${tenant_id})`, kind: 'text' },
-    status: text('status'),
-    remote_addr: text('remote_addr'),
-    last_seen: text('last_seen'),
-    status_update_at: text('status_update_at'),
-    status_updated_at: text('status_update_at'),
-    created_at: text('created_at'),
-    online: { sql: sql.ref('devices.online'), kind: 'flag' },
-    public_url: { sql: sql.ref('devices.public_url'), kind: 'flag' },
-    acceptable: { sql: acceptable(room), kind: 'flag' },
-    'agent.outdated': { ...outdated(tenant_id, offer), kind: 'flag' },
-    'position.latitude': within('latitude'),
-    'position.longitude': within('longitude'),
-    tags: {
-      sql: sql.ref('devices.tags'),
-      kind: 'tags',
-      tagged: (wanted: Tagged, indexed: boolean) => {
-        if (typeof wanted === 'object' && wanted.length === 0) return sql<SqlBool>`1 = 0`
-        // A device has few tags: without the plus SQLite would look for each of the wanted ones instead.
-        const plus = dialect === 'sqlite' && !indexed ? sql`+` : sql``
-        const which =
-          typeof wanted === 'string'
-            ? containsSql(dialect, sql`tag`, wanted)
-            : sql`${plus}tag in (${sql.join(wanted)})`
-        return indexed
-          ? sql<SqlBool>`devices.id in (select device_id from device_tags where tenant_id = ${tenant_id} and ${which})`
-          : sql<SqlBool>`exists (select 1 from device_tags where ${plus}tenant_id = ${tenant_id} and device_id = devices.id and ${which})`
-      },
-    },
-  }
 }

@@ -3,7 +3,8 @@
 import type { DeviceStatus } from '@hawser/contract/devices'
 import type { Insertable, Updateable } from 'kysely'
 import { locked, type NamespaceContext } from './context.ts'
-import { tagsInTallies, type DeviceQuery } from './device-list.ts'
+import { tagsInTallies } from './device-counts.ts'
+import type { DeviceQuery } from './device-list.ts'
 import type { DeviceRow, Tables } from './tables.ts'
 
 export type { DeviceRow }

@@ -1,0 +1,130 @@
+// What the filters of a list of devices can ask about, and how each of it is read in both databases.
+import { sql, type SqlBool } from 'kysely'
+import type { Offer } from './agent-updates.ts'
+import type { AllNamespaces } from './context.ts'
+import { containsSql, jsonField, type Column, type Columns, type Tagged } from './filter-sql.ts'
+
+/** Columns that `contains` can search by substring. */
+export const searched_columns = [
+  'name',
+  'mac',
+  'remote_addr',
+  'info_id',
+  'info_pretty_name',
+  'info_version',
+  'info_arch',
+  'info_platform',
+] as const
+
+/** What a filter asks about and no row has. */
+export interface Known {
+  /** Devices that may be accepted, for filters by `acceptable`: all of them unless it says which. */
+  readonly room?: 'all' | readonly string[] | undefined
+  /** The agent that is offered, for filters by `agent.outdated`: without it none is outdated. */
+  readonly offer?: OfferedBuild | undefined
+}
+
+/** What the server offers to agents, and so which of them are outdated. */
+export interface OfferedBuild extends Offer {
+  readonly version: string
+  /** Builds that are newer than the one that is offered. */
+  readonly newer: readonly string[]
+}
+
+/**
+ * Three letters make a trigram; shorter texts have none and are looked for row by row. The trigrams also
+ * ignore the case of letters beyond ASCII, which no other way of searching does: what they find is looked at
+ * once more.
+ */
+function searchSqlite(column: string) {
+  const match = (text: string) =>
+    [...text].length < 3 ? undefined : `${column} : "${text.replaceAll('"', '""')}"`
+  const search = (text: string) =>
+    match(text) === undefined
+      ? undefined
+      : sql<SqlBool>`(devices.id in (select rowid from device_search where device_search match ${match(text)})
+          and ${containsSql('sqlite', sql.ref(`devices.${column}`), text)})`
+  return { match, search }
+}
+
+/** As an answer shows it: not accepted yet, and the namespace has room for the device. */
+function acceptable(room: Known['room'] = 'all') {
+  if (room.length === 0) return sql`0`
+  const hasRoom = room === 'all' ? sql`1 = 1` : sql`devices.uid in (${sql.join([...room])})`
+  return sql`(case when devices.status <> 'accepted' and ${hasRoom} then 1 else 0 end)`
+}
+
+/** As an answer shows it: the agent is one of ours and older than the one that the server offers for its processor. */
+function outdated(tenant_id: string, offer: OfferedBuild | undefined): Pick<Column, 'sql' | 'among'> {
+  if (!offer || offer.arches.length === 0) return { sql: sql`0` }
+  const { build, arches, version, newer } = offer
+  const isOld = sql`devices.agent_ability <> '' and devices.info_arch in (${sql.join([...arches])})
+    and devices.agent_build not in (${sql.join([build, ...newer])})
+    and not (devices.agent_build = '' and devices.info_version = ${`hawser-${version}`})`
+  // Where all are up to date, two steps in the index of builds find that out.
+  const beside = (side: '<' | '>') =>
+    sql`(devices.tenant_id = ${tenant_id} and devices.agent_ability <> '' and devices.agent_build ${sql.raw(side)} ${build})`
+  return {
+    sql: sql`(case when ${isOld} then 1 else 0 end)`,
+    among: (value) =>
+      value === true ? sql<SqlBool>`((${beside('<')} or ${beside('>')}) and ${isOld})` : undefined,
+  }
+}
+
+export function columnsOf(
+  tenant_id: string,
+  dialect: AllNamespaces['dialect'],
+  { room, offer }: Known,
+): Columns {
+  const text = (column: string) =>
+    ({
+      sql: sql.ref(`devices.${column}`),
+      kind: 'text',
+      ...(dialect === 'sqlite' && (searched_columns as readonly string[]).includes(column)
+        ? searchSqlite(column)
+        : {}),
+    }) as const
+  const within = (part: 'latitude' | 'longitude') =>
+    ({ sql: jsonField(dialect, 'devices.position', part, 'number'), kind: 'number' }) as const
+  return {
+    uid: text('uid'),
+    name: text('name'),
+    'identity.mac': text('mac'),
+    'info.id': text('info_id'),
+    'info.pretty_name': text('info_pretty_name'),
+    'info.version': text('info_version'),
+    'info.arch': text('info_arch'),
+    'info.platform': text('info_platform'),
+    public_key: text('public_key'),
+    tenant_id: text('tenant_id'),
+    namespace: { sql: sql`(select name from namespaces where tenant_id = ${tenant_id})`, kind: 'text' },
+    status: text('status'),
+    remote_addr: text('remote_addr'),
+    last_seen: text('last_seen'),
+    status_update_at: text('status_update_at'),
+    status_updated_at: text('status_update_at'),
+    created_at: text('created_at'),
+    online: { sql: sql.ref('devices.online'), kind: 'flag' },
+    public_url: { sql: sql.ref('devices.public_url'), kind: 'flag' },
+    acceptable: { sql: acceptable(room), kind: 'flag' },
+    'agent.outdated': { ...outdated(tenant_id, offer), kind: 'flag' },
+    'position.latitude': within('latitude'),
+    'position.longitude': within('longitude'),
+    tags: {
+      sql: sql.ref('devices.tags'),
+      kind: 'tags',
+      tagged: (wanted: Tagged, indexed: boolean) => {
+        if (typeof wanted === 'object' && wanted.length === 0) return sql<SqlBool>`1 = 0`
+        // A device has few tags: without the plus SQLite would look for each of the wanted ones instead.
+        const plus = dialect === 'sqlite' && !indexed ? sql`+` : sql``
+        const which =
+          typeof wanted === 'string'
+            ? containsSql(dialect, sql`tag`, wanted)
+            : sql`${plus}tag in (${sql.join(wanted)})`
+        return indexed
+          ? sql<SqlBool>`devices.id in (select device_id from device_tags where tenant_id = ${tenant_id} and ${which})`
+          : sql<SqlBool>`exists (select 1 from device_tags where ${plus}tenant_id = ${tenant_id} and device_id = devices.id and ${which})`
+      },
+    },
+  }
+}
