@@ -20,6 +20,7 @@ const prose = [
   'SECURITY.md',
   'ARCHITECTURE.md',
   'CHANGELOG.md',
+  'docs/comparison.md',
   'docs/glossary.md',
   ...globSync('docs/flows/*.md', { cwd: root }),
 ]
