@@ -47,4 +47,43 @@ describe.each(databases)('$name', (database) => {
     const winner = ['first', 'second'][found.indexOf('left')]
     expect(after).toMatchObject(written === 0 ? { active: 1, node: winner } : { active: 0, node: 'lost' })
   })
+  test.each([
+    ['is closed once', undefined, { active: 0, node: 'lost' }, 1],
+    ['stays with the node that took it meanwhile', 'third', { active: 1, node: 'third' }, 0],
+  ])('a session whose terminal is lost %s', async (_, taker, expected, written) => {
+    await using storage = await openFresh(database)
+    const { stores } = storage
+    const { here, tenant_id } = await namespace(storage)
+    const one = device({ status: 'accepted' })
+    await here.devices.insert(one)
+    const row = session(one.uid, { active: 1, node: 'lost', kept_s: 60, held_until: later })
+    await here.sessions.insert(row)
+    const clock = { now: () => Date.parse(now) }
+    const log = audit({ stores, clock })
+    // Both have read the record before either writes.
+    const asked = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+    const meanwhile = Promise.all(asked.map(({ promise }) => promise)).then(async () => {
+      if (taker !== undefined) await here.sessions.take(row, { node: taker })
+    })
+    const arrive = async (node: string, at: number) => {
+      using kept = keptSessions({
+        stores,
+        audit: log,
+        live: { adopt: () => expect.unreachable() },
+        clock,
+        node,
+        async isElsewhere() {
+          asked[at]!.resolve()
+          await meanwhile
+          return false
+        },
+        onError: (error) => expect.unreachable(String(error)),
+      })
+      await kept.arrived({ uid: one.uid, tenant_id }, () => false)
+    }
+    await Promise.all([arrive('first', 0), arrive('second', 1)])
+    expect(await here.sessions.find(row.uid)).toMatchObject(expected)
+    const { db } = storage.opened
+    expect(await db.selectFrom('audit_entries').select('seq').execute()).toHaveLength(written)
+  })
 })

@@ -94,8 +94,9 @@ export function keptSessions(parts: KeptSessionParts): KeptSessions {
       for (const row of rows) {
         if (isHere(row.uid) || (await parts.isElsewhere(row.uid))) continue
         await stores.transaction(async (inside) => {
-          await inside.of(tenant_id).sessions.save(row.uid, { active: 0 })
-          await audit.append(inside, [deviceLostIt(row)])
+          // Another node may have taken or closed it since it was read.
+          if (await inside.of(tenant_id).sessions.take(row, { active: 0 }))
+            await audit.append(inside, [deviceLostIt(row)])
         })
       }
     },
