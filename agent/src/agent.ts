@@ -126,8 +126,7 @@ export async function runAgent(
     }
   }
 
-  const interval = pingInterval()
-  interval.limit(config.longestPing_s)
+  const interval = pingInterval(config.longestPing_s)
   /** How long the last tunnel had been idle when it was lost, until the network has answered or failed. */
   let lostAfter_ms: number | undefined
   /** How the last tunnel was lost. */

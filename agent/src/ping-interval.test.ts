@@ -16,7 +16,7 @@ interface Day {
 
 function day(): Day {
   let now_s = 0
-  const interval = pingInterval(() => now_s * 1_000)
+  const interval = pingInterval(undefined, () => now_s * 1_000)
   return {
     interval,
     pings: 0,
@@ -94,12 +94,16 @@ test('what was learnt earlier is taken over once, within the limits', () => {
   expect(huge.now_s).toBe(longestPing_s)
 })
 
-test('the shortest limit that somebody sets counts, and no interval is shorter than the shortest', () => {
-  const interval = pingInterval()
+test('the shorter limit of device and server counts, and no interval is shorter than the shortest', () => {
+  const interval = pingInterval(300)
   interval.limit(120)
-  interval.limit(300)
   interval.adopt(600)
   expect(interval.now_s).toBe(120)
+  // The server's setting was raised: the next connection of a running agent learns it.
+  interval.limit(240)
+  expect(interval.now_s).toBe(240)
+  interval.limit(600)
+  expect(interval.now_s).toBe(300)
   for (let count = 0; count < 20; count++) interval.lost(30_000)
   expect(interval.now_s).toBe(shortestPing_s)
   interval.limit(1)

@@ -9,7 +9,7 @@ import { firstPing_s, longestPing_s, shortestPing_s } from '@hawser/contract/tun
 export interface PingInterval {
   /** The interval of the moment, in whole seconds. */
   readonly now_s: number
-  /** The longest that somebody wants; the shortest wish counts. */
+  /** The longest that the server wants, each time that it says so; the device's own wish counts if it is shorter. */
   limit(longest_s: number): void
   /** Takes over what was learnt earlier, unless this agent has learnt something itself. */
   adopt(learnt_s: number): void
@@ -42,7 +42,11 @@ interface Learnt {
   isDoubted: boolean
 }
 
-export function pingInterval(now: () => number = () => performance.now()): PingInterval {
+/** `own_s`: the longest that the settings of this device want. */
+export function pingInterval(
+  own_s = longestPing_s,
+  now: () => number = () => performance.now(),
+): PingInterval {
   const learnt: Learnt = {
     survived_ms: shortest_ms,
     limit_ms: Infinity,
@@ -51,7 +55,7 @@ export function pingInterval(now: () => number = () => performance.now()): PingI
     isDoubted: false,
   }
   let interval_ms = firstPing_s * 1_000
-  let longest_ms = longestPing_s * 1_000
+  let servers_s = longestPing_s
   let isNew = true
 
   const use = (next_ms: number): void => {
@@ -66,10 +70,11 @@ export function pingInterval(now: () => number = () => performance.now()): PingI
 
   return {
     get now_s() {
-      return Math.floor(Math.min(interval_ms, longest_ms) / 1_000)
+      const longest_s = Math.max(shortestPing_s, Math.min(own_s, servers_s))
+      return Math.min(Math.floor(interval_ms / 1_000), longest_s)
     },
     limit(longest_s) {
-      longest_ms = Math.min(longest_ms, Math.max(shortestPing_s, longest_s) * 1_000)
+      servers_s = longest_s
     },
     adopt(learnt_s) {
       if (!isNew || !(learnt_s >= shortestPing_s)) return
