@@ -331,7 +331,9 @@ export function search(parts: SearchParts): Search {
       over = true
       clearInterval(timer)
       clearTimeout(later)
-      for (const jobs of waiting.values()) for (const job of jobs) job.done.resolve()
+      // Not done: their sessions stay due.
+      const ended = new ThreadEnded('the search has ended')
+      for (const jobs of waiting.values()) for (const job of jobs) job.done.reject(ended)
       waiting.clear()
       await asking[Symbol.asyncDispose]()
       await indexing[Symbol.asyncDispose]()
