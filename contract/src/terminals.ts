@@ -19,8 +19,8 @@
 //                session (`OwnPresence`)
 // With a ticket of `attach` it is the same: 5 names the session that goes on, and the first output draws its
 // screen. The browser ends the session when it closes the socket. If it closes with 1001 (a reload, a closed
-// tab) or is lost, the session is held for its person. The server closes with `Closing.moved` when the
-// session goes on elsewhere, and with `Closing.done` at its end.
+// tab) or `Closing.left`, or is lost, the session is held for its person. The server closes with
+// `Closing.moved` when the session goes on elsewhere, and with `Closing.done` at its end.
 // A terminal of old clients (tickets of `openOld`): to the server 1 (an array of bytes, or base64) and 2 as
 // above; to the browser plain text messages with what it shows, or with the sentence of an error.
 //
@@ -57,8 +57,11 @@ export const Kind = {
   decide: 8,
   people: 9,
 } as const
-/** The codes with which the server closes a terminal. */
-export const Closing = { done: 1000, leaving: 1001, refused: 1008, moved: 4001 } as const
+/**
+ * The codes with which a terminal is closed: `left` by a page that leaves its session to be continued, the others by
+ * the server.
+ */
+export const Closing = { done: 1000, leaving: 1001, refused: 1008, left: 4000, moved: 4001 } as const
 export const mostInput_characters = 4096
 export const mostMessage_bytes = 16_404
 export const largestSize = 1000

@@ -55,6 +55,20 @@ describe('a terminal in a browser', () => {
     await isSoon(uid, { active: false, held: false })
   })
 
+  test('is held when the page leaves it to be continued', async () => {
+    const [left, uid] = await shell()
+    left.close(Closing.left)
+    await isSoon(uid, { active: true, held: true })
+    using back = await attach(uid)
+    await isSoon(uid, { active: true, held: false })
+    back.close(Closing.left)
+    await isSoon(uid, { active: true, held: true })
+    using again = await attach(uid)
+    again.type('echo "still $VALUE"; exit\r')
+    await again.until('still kept\r\n')
+    await isSoon(uid, { active: false, held: false })
+  })
+
   test('moves to another tab; the first is told, and by its code that it must not take it back', async () => {
     const [opened, uid] = await shell()
     using first = opened

@@ -62,8 +62,6 @@ export class OpenError extends UserError {
 
 const lost = msg('The connection to the server was lost.')
 const moved = msg('The session goes on elsewhere.')
-/** Any code but 1000 keeps the session. */
-const left = 4000
 /** The most characters in one message; they fit however JSON escapes them. */
 const most_characters = 2048
 
@@ -145,7 +143,7 @@ async function connected(
       if (over) next.ended(over.sentence, over.how)
     },
     close: () => socket.close(),
-    leave: () => socket.close(left),
+    leave: () => socket.close(Closing.left),
   })
 
   socket.addEventListener('message', ({ data }: MessageEvent<string | ArrayBuffer>) => {

@@ -39,10 +39,10 @@ export interface TerminalEndpointParts {
 }
 
 /**
- * Codes of a browser that is lost: a reload or a closed tab, and a connection that breaks.
- * Others end the session.
+ * Codes of a browser that is lost: a reload or a closed tab, a connection that breaks, and a page that leaves the
+ * session to be continued. Others end the session.
  */
-const losses: ReadonlySet<number> = new Set([1001, 1006])
+const losses: ReadonlySet<number> = new Set([1001, 1006, Closing.left])
 /** For a signature; the browser has it in a moment. */
 const sign_ms = 60_000
 /** Of input: what may wait before the socket does, and at the very most. */
