@@ -2,6 +2,7 @@
 // and sign-ins by the thousand, from one address, from many, and with names of namespaces that do not exist.
 // The test counts entries and what they say, and what the server holds meanwhile.
 import { sample } from '@hawser/contract/examples'
+import { sql } from 'kysely'
 import { describe, expect, test } from 'vitest'
 import { stranger } from '../../server/src/domain/audit/audit.ts'
 import { auditRefusals } from '../../server/src/domain/audit/refusals.ts'
@@ -100,6 +101,70 @@ describe('a flood of refused logins', () => {
     for (let n = 0; n < 10; n++) knock('192.0.2.68', 'firewall')
     await refusals[Symbol.asyncDispose]()
     expect((await entries(before)).map(({ detail }) => detail['repeated'])).toEqual([undefined, 9])
+  })
+})
+
+describe('while the audit log cannot be written', () => {
+  /** The database takes no entries, as if its disk was full. */
+  async function full() {
+    const { db } = place.rooms.database
+    const refuses = sql`begin select raise(abort, 'full'); end`
+    await sql`create trigger full before insert on audit_entries ${refuses}`.execute(db)
+    return { [Symbol.asyncDispose]: async () => void (await sql`drop trigger if exists full`.execute(db)) }
+  }
+
+  test('refused logins wait, and their entries say when they were', async () => {
+    const { refusals, knock, entries, seq, errors } = opened()
+    const before = await seq()
+    const at = new Date(place.clock.now()).toISOString()
+    {
+      await using _ = await full()
+      knock('192.0.2.70')
+      knock('192.0.2.70')
+      await refusals.settled()
+      place.clock.forward(minute_ms + 1)
+      await refusals.settled()
+      knock('192.0.2.71')
+      await refusals.settled()
+    }
+    expect(errors.length).toBeGreaterThan(0)
+    expect(await seq()).toBe(before)
+    await refusals.settled()
+    const all = await entries(before)
+    expect(all).toMatchObject([
+      { source: '192.0.2.70', detail: { refused_at: at } },
+      { source: '192.0.2.70', detail: { repeated: 1, last_at: at } },
+      { source: '192.0.2.71', detail: { reason: 'password' } },
+    ])
+    await refusals.settled()
+    expect(await entries(before)).toHaveLength(3)
+    await refusals[Symbol.asyncDispose]()
+  })
+
+  test('so many wait, and the server’s own log says how many are missing', async () => {
+    const { refusals, knock } = opened()
+    const own = async () =>
+      (await place.rooms.auditLog.entries('', { action: 'login.refused', limit: 100 })).toReversed()
+    const before = (await own()).length
+    {
+      await using _ = await full()
+      // Each is written into a log that is there, or the database would not be asked for an entry.
+      knock('192.0.2.72')
+      for (let minute = 0; minute < 3; minute++) {
+        for (let n = 0; n < 9_000; n++) {
+          knock('192.0.2.72', 'unknown-device', { namespace: `full-${minute}-${n}` })
+          if (minute === 2) knock('192.0.2.72', 'unknown-device', { namespace: `full-${minute}-${n}` })
+        }
+        await refusals.settled()
+        place.clock.forward(minute_ms + 1)
+        await refusals.settled()
+      }
+    }
+    await refusals[Symbol.asyncDispose]()
+    // Of the third minute 1,999 fit, and the second attempts at all 9,000 do not.
+    expect((await own()).slice(before)).toMatchObject([
+      { actor: { kind: 'anonymous' }, detail: { reason: 'too-many', missing: 27_001 - 20_000 + 9_000 } },
+    ])
   })
 })
 

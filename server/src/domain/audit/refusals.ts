@@ -2,9 +2,10 @@
 // a flood must not fill the log, and nothing may be dropped in silence. The first refusal of a source for a
 // reason is written at once; what follows within a minute is counted, and the count is written when the
 // minute is over. A log gets so many of these entries a minute; beyond that the sources are counted together.
+// What cannot be written waits for the database; so many wait, and the server's own log says how many did not.
 import { iso, minute_ms, second_ms, type Clock } from '../../kit/clock.ts'
 import type { Stores, StoresInTransaction } from '../../storage/stores.ts'
-import type { Audit, AuditActor, AuditNote, AuditRecord } from './audit.ts'
+import { stranger, type Audit, type AuditActor, type AuditNote, type AuditRecord } from './audit.ts'
 
 /** Whose log a refusal belongs to: a namespace, by id or name, or all namespaces of a user. */
 type RefusalScope =
@@ -40,8 +41,18 @@ const check_ms = 5 * second_ms
 const mostSources = 30
 /** Windows in memory. Above it all that is new is counted together, in the server's own log. */
 const mostWindows = 10_000
+/** What waits to be written: the first refusals and the counts of all windows. */
+const mostDue = 2 * mostWindows
+const batch = 200
 /** Logs that one refused sign-in is written to. */
 const mostLogs = 50
+
+interface Due {
+  readonly refusal: AuditRefusal
+  /** When it was refused; a count has the moment of the last one instead. */
+  readonly at?: number
+  readonly more?: { readonly repeated?: number; readonly [field: string]: unknown }
+}
 
 interface Window {
   readonly first: AuditRefusal
@@ -65,7 +76,11 @@ export function auditRefusals({ stores, audit, clock, onError }: AuditRefusalPar
   const windows = new Map<string, Window>()
   /** Sources told apart in each scope since its first window began. */
   const sources = new Map<string, { count: number; ends_at: number }>()
-  let due: { refusal: AuditRefusal; more?: Readonly<Record<string, unknown>> }[] = []
+  let due: Due[] = []
+  /** Refusals that found no place among those that wait. */
+  const missing = new Map<AuditRefusal['action'], number>()
+  let isQueued = false
+  let isFailing = false
   let writing = Promise.resolve()
 
   async function logs(inside: StoresInTransaction, scope: RefusalScope): Promise<readonly string[]> {
@@ -75,26 +90,51 @@ export function auditRefusals({ stores, audit, clock, onError }: AuditRefusalPar
     return found ? [found.tenant_id] : []
   }
 
+  function put(one: Due): void {
+    const { action } = one.refusal
+    if (due.length < mostDue) due.push(one)
+    else missing.set(action, (missing.get(action) ?? 0) + (one.more?.repeated ?? 1))
+  }
+
+  async function writeSome(some: readonly Due[]): Promise<void> {
+    const late = clock.now() - check_ms
+    await stores.transaction(async (inside) => {
+      const notes: AuditNote[] = []
+      for (const { refusal, at = Infinity, more } of some) {
+        const { by, action, target, reason } = refusal
+        const detail = { ...refusal.detail, reason, ...(at < late ? { refused_at: iso(at) } : {}), ...more }
+        for (const tenant_id of await logs(inside, refusal.scope))
+          notes.push({ by, record: { action, target, tenant_id, detail } })
+      }
+      await audit.append(inside, notes)
+    })
+  }
+
   async function write(): Promise<void> {
-    const batch = due
-    due = []
-    if (batch.length === 0) return
+    isQueued = false
     try {
-      await stores.transaction(async (inside) => {
-        const notes: AuditNote[] = []
-        for (const { refusal, more } of batch) {
-          const { by, action, target, reason, detail } = refusal
-          for (const tenant_id of await logs(inside, refusal.scope))
-            notes.push({ by, record: { action, target, tenant_id, detail: { ...detail, reason, ...more } } })
-        }
-        await audit.append(inside, notes)
-      })
+      while (due.length > 0) {
+        const some = due.slice(0, batch)
+        await writeSome(some)
+        due = due.slice(some.length)
+        for (const [action, count] of missing) put({ refusal: crowd(action), more: { missing: count } })
+        missing.clear()
+      }
+      isFailing = false
     } catch (error) {
+      isFailing = true
       onError(error)
     }
   }
 
-  const writeSoon = (): void => void (writing = writing.then(write))
+  function writeNow(): void {
+    if (isQueued) return
+    isQueued = true
+    writing = writing.then(write)
+  }
+
+  /** While nothing can be written, the timer tries again: not every stranger makes the database work. */
+  const writeSoon = (): void => void (isFailing || writeNow())
 
   /** Whether another source of this scope may have entries of its own. */
   function toldApart(scope: string, now: number): boolean {
@@ -113,7 +153,7 @@ export function auditRefusals({ stores, audit, clock, onError }: AuditRefusalPar
    * Strangers choose the names of namespaces: with too many windows, one of the server's
    * own log has the rest.
    */
-  function addToCrowd({ action, by }: AuditRefusal, now: number): void {
+  function addToCrowd({ action }: AuditRefusal, now: number): void {
     const key = JSON.stringify(['crowd', action])
     const known = windows.get(key)
     if (known) {
@@ -121,11 +161,9 @@ export function auditRefusals({ stores, audit, clock, onError }: AuditRefusalPar
       known.last_at = now
       return
     }
-    const nowhere = { kind: 'server', id: '', name: '' }
-    const nobody = { ...by, actor: 'anonymous', id: '', name: '', source: '', request_id: '' } as const
-    const first = { scope: { tenant_id: '' }, by: nobody, action, target: nowhere, reason: 'too-many' }
+    const first = crowd(action)
     windows.set(key, { first, count: 0, last_at: now, ends_at: now + window_ms })
-    due.push({ refusal: first, more: { many_sources: true } })
+    put({ refusal: first, at: now, more: { many_sources: true } })
     writeSoon()
   }
 
@@ -144,7 +182,7 @@ export function auditRefusals({ stores, audit, clock, onError }: AuditRefusalPar
     if (!alone && windows.size >= mostWindows) return addToCrowd(refusal, now)
     const first = alone ? refusal : { ...refusal, by: { ...by, source: '' } }
     windows.set(key(alone ? by.source : ''), { first, count: 0, last_at: now, ends_at: now + window_ms })
-    due.push(alone ? { refusal } : { refusal: first, more: { many_sources: true } })
+    put({ refusal: first, at: now, ...(alone ? {} : { more: { many_sources: true } }) })
     writeSoon()
   }
 
@@ -154,10 +192,10 @@ export function auditRefusals({ stores, audit, clock, onError }: AuditRefusalPar
     for (const [key, { first, count, last_at, ends_at }] of windows) {
       if (!all && ends_at > now) continue
       windows.delete(key)
-      if (count > 0) due.push({ refusal: first, more: { repeated: count, last_at: iso(last_at) } })
+      if (count > 0) put({ refusal: first, more: { repeated: count, last_at: iso(last_at) } })
     }
     for (const [scope, { ends_at }] of sources) if (all || ends_at <= now) sources.delete(scope)
-    writeSoon()
+    writeNow()
   }
 
   const timer = setInterval(() => close(false), check_ms)
@@ -176,3 +214,12 @@ export function auditRefusals({ stores, audit, clock, onError }: AuditRefusalPar
     },
   }
 }
+
+/** Refusals of any source and namespace, in the server's own log. */
+const crowd = (action: AuditRefusal['action']): AuditRefusal => ({
+  scope: { tenant_id: '' },
+  by: stranger(''),
+  action,
+  target: { kind: 'server', id: '', name: '' },
+  reason: 'too-many',
+})
