@@ -172,6 +172,23 @@ describe.each(oneDatabase)('%s', (_, options) => {
     expect(await client.status).not.toBe(0)
   })
 
+  test('one goes on when a policy allows more, and ends with the reason that is new', async () => {
+    await allow({ uploads: false, downloads: false })
+    await using client = watch('sftp', [...args(), '-b', '-', `${way.sshid()}@127.0.0.1`])
+    client.child.stdin.write('pwd\n')
+    await client.until(/Remote working directory/)
+    await allow({ downloads: true })
+    client.child.stdin.write('cd /usr/bin\npwd\n')
+    await client.until(/directory: \/usr\/bin/)
+    client.child.stdin.end()
+    expect(await client.status).toBe(0)
+    await using other = watch('sftp', [...args(), '-b', '-', `${way.sshid()}@127.0.0.1`])
+    other.child.stdin.write('pwd\n')
+    await other.until(/Remote working directory/)
+    await allow({ downloads: false })
+    await other.until(new RegExp(`(${downloads})`))
+  })
+
   test('several edits at once all count', async () => {
     await Promise.all([
       allow({ uploads: false }),

@@ -54,10 +54,11 @@ export function watchSftp(
     lost: unread,
     ...(hashing ? { hash: hashing.hash } : {}),
   })
-  // The bytes of before passed as the policy was then, perhaps a part of a packet.
+  // The bytes of before passed as the policy was then, perhaps a part of a packet. So what is forbidden now ends
+  // the channel, and what is allowed now is for the next one.
   const unfollow = policy.follow(() => {
     const { reads, writes } = policy.rules().files
-    const why = reads === restrictions.reads && writes === restrictions.writes ? undefined : (writes ?? reads)
+    const why = (restrictions.writes ? undefined : writes) ?? (restrictions.reads ? undefined : reads)
     if (why !== undefined) onForbidden(why)
   })
   return {
