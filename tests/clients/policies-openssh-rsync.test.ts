@@ -189,6 +189,34 @@ describe.each(oneDatabase)('%s', (_, options) => {
     await other.until(new RegExp(`(${downloads})`))
   })
 
+  test.each([
+    ['scp -t', { uploads: false }, uploads],
+    ['scp -f', { downloads: false }, downloads],
+    ['rsync --server -e.LsfxCIvu .', { uploads: false }, uploads],
+    ['rsync --server --sender -e.LsfxCIvu .', { downloads: false }, downloads],
+  ])(
+    '%s that goes on ends when the policy forbids it, and other commands go on',
+    async (line, change, why) => {
+      await using client = way.start(`echo begun; ${line} ${there('copied')}`)
+      await using other = way.start('echo begun; cat')
+      await Promise.all([client.until(/begun/), other.until(/begun/)])
+      await allow(change)
+      await client.until(new RegExp(`(${why}, and this command)`))
+      expect(await client.status).toBe(1)
+      other.child.stdin.end('still here')
+      expect(await other.status).toBe(0)
+      expect(other.stdout()).toContain('still here')
+    },
+  )
+
+  test('a subsystem that goes on ends when it is forbidden', async () => {
+    await using client = watch('sftp', [...args(), '-b', '-', `${way.sshid()}@127.0.0.1`])
+    client.child.stdin.write('pwd\n')
+    await client.until(/Remote working directory/)
+    await allow({ subsystem_exceptions: ['sftp'] })
+    await client.until(/(does not allow this subsystem)/)
+  })
+
   test('several edits at once all count', async () => {
     await Promise.all([
       allow({ uploads: false }),

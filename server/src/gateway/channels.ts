@@ -161,6 +161,9 @@ function sessionTap(
   const recorder = parts.recorder()
   /** Follows the files of this channel, once it is one of SFTP. */
   let sftp: SftpWatch | undefined
+  /** Stops following the policy for the program of this channel. */
+  let unfollow: (() => void) | undefined
+  let isEnding = false
 
   /** Shows a text to the user of a terminal. */
   const sayTo =
@@ -188,7 +191,8 @@ function sessionTap(
   /** Ends the channel as a program would that says this sentence and fails. */
   const endWith = (sentence: string): void => {
     const near = channels?.near
-    if (!near) return
+    if (!near || isEnding) return
+    isEnding = true
     const { name, payload } = writeRequest({ type: 'exit-status', status: 1 })
     void (async () => {
       await near.write(Buffer.from(`${sentence}\r\n`), terminal ? 0 : 1)
@@ -211,7 +215,9 @@ function sessionTap(
     command?: string,
   ): ReturnType<NonNullable<Tap['request']>> => {
     const forced = parts.limits?.forceCommand
-    const why = whyNot(forced === undefined ? type : 'exec', forced ?? command)
+    const whyNotNow = (): string | undefined =>
+      whyNot(forced === undefined ? type : 'exec', forced ?? command)
+    const why = whyNotNow()
     if (why !== undefined) return refuse(type, forced ?? command ?? '', why)
     parts.name(forced === undefined ? type : 'exec')
     subsystem = type === 'subsystem' && forced === undefined
@@ -222,6 +228,11 @@ function sessionTap(
         subject: parts.mask(started),
         outcome: 'done',
       })
+    // A policy that gets stricter ends the program, but no shell.
+    unfollow ??= policy.follow(() => {
+      const forbidden = whyNotNow()
+      if (forbidden !== undefined) endWith(forbidden)
+    })
     if (subsystem && command === 'sftp') sftp ??= watchSftp(transfers, endWith)
     recorder.program(forced === undefined ? type : 'exec', subsystem ? undefined : started)
     if (type === 'shell' && terminal && forced === undefined && parts.announcement !== '') {
@@ -241,6 +252,7 @@ function sessionTap(
       parts.recorders?.add(recorder)
       void Promise.all([near.closed, far.closed]).then(() => {
         sftp?.end()
+        unfollow?.()
         parts.recorders?.delete(recorder)
         return recorder.close()
       })
