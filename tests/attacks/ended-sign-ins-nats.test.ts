@@ -1,6 +1,7 @@
 // Somebody has a token of another person and works with it: a terminal and a live view are open, a ticket
 // waits. The person ends that sign-in, on another node. The thief is out at once everywhere, cannot renew the
-// token, and cannot end the person's own sign-ins. What belongs to the person's other sign-in stays.
+// token, and cannot end the person's own sign-ins. What belongs to the person's other sign-in stays, also a
+// session whose client is lost; that one ends with a new password.
 import { expect, test, vi } from 'vitest'
 import { sample } from '@hawser/contract/examples'
 import { Kind } from '@hawser/contract/terminals'
@@ -44,6 +45,9 @@ test('a stolen sign-in that is ended is over on every node', async () => {
 
   const mine = (await person.signIns.list()).body
   expect(mine.filter(({ current }) => current)).toHaveLength(1)
+  kept[Symbol.dispose]()
+  const isHeld = async () => (await person.sessions.get({ params: { uid: ownSession } })).body.held
+  await vi.waitFor(async () => expect(await isHeld()).toBe(true), soon)
   // All but the one that asks: the thief's is among them.
   await person.signIns.endOthers()
 
@@ -67,7 +71,10 @@ test('a stolen sign-in that is ended is over on every node', async () => {
     ),
   ).rejects.toThrow()
   expect(here.reach.sessions.has(ownSession)).toBe(true)
+  expect(await isHeld()).toBe(true)
   expect((await person.devices.list()).status).toBe(200)
+  await person.users.update({ body: { current_password: password, password: 'another-secret' } })
+  await vi.waitFor(() => expect(here.reach.sessions.has(ownSession)).toBe(false), soon)
   viewer.terminate()
 })
 

@@ -126,6 +126,22 @@ describe('an API key', () => {
     expect(await accept()).toBe(401)
   })
 
+  test('is named in the news of its change, by the name that its sessions know', async () => {
+    await using service = await startService()
+    await buildWorld(service)
+    const told: unknown[] = []
+    using hearing = service.rooms.bus.hear('apiKey.changed', (news) => void told.push(news))
+    void hearing
+    const { api, name } = await newKey(service, administrator)
+    const update = (key: string, body: object) => api.apiKeys.update({ params: { key }, body })
+    await update(name, { name })
+    expect(told).toEqual([])
+    await update(name, { role: 'observer' })
+    await update(name, { name: 'renamed' })
+    await api.apiKeys.remove({ params: { key: 'renamed' } })
+    expect(told).toEqual([name, name, 'renamed'].map((one) => ({ tenant_id: sample.tenant, name: one })))
+  })
+
   test('goes first when a token comes with it', async () => {
     await using service = await startService()
     await buildWorld(service)

@@ -11,10 +11,13 @@ export interface News {
   'namespace.changed': { tenant_id: string }
   /** Somebody has another role in a namespace, or none any more. */
   'member.changed': { tenant_id: string; user_id: string }
-  /** Tokens of this person ended: another password, an undone change, or the account is gone. */
-  'user.changed': { user_id: string }
-  /** An API key of the namespace has another role, or is gone. */
-  'apiKey.changed': { tenant_id: string }
+  /**
+   * Tokens of this person ended: another password, an undone change, or the account is gone. `only`: nothing
+   * but sign-ins of theirs ended.
+   */
+  'user.changed': { user_id: string; only?: 'sign-ins' }
+  /** An API key of the namespace, by the name that it had, has another role or name, or is gone. */
+  'apiKey.changed': { tenant_id: string; name: string }
   /** A public key of the namespace, by its MD5 fingerprint, is for other logins now, or is gone. */
   'publicKey.changed': { tenant_id: string; fingerprint: string }
   /** The invitation of this person to a session is gone. */

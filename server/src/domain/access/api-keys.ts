@@ -93,7 +93,9 @@ export function apiKeys({ stores, audit, bus, clock }: ApiKeyParts): Rules<'apiK
             })
           }),
         )
-      if (change.role !== undefined) bus.tell('apiKey.changed', { tenant_id })
+      // Sessions know a key by its name: another key may have that name next.
+      if (change.role !== undefined || (change.name ?? found.name) !== found.name)
+        bus.tell('apiKey.changed', { tenant_id, name: params.key })
     },
     async remove({ params }, caller) {
       const { tenant_id } = caller
@@ -101,7 +103,7 @@ export function apiKeys({ stores, audit, bus, clock }: ApiKeyParts): Rules<'apiK
         if (!(await inside.of(tenant_id).apiKeys.remove(params.key))) throw new Failure('notFound')
         record({ action: 'api-key.removed', target: targetOf(params.key) })
       })
-      bus.tell('apiKey.changed', { tenant_id })
+      bus.tell('apiKey.changed', { tenant_id, name: params.key })
     },
   }
 }

@@ -95,8 +95,9 @@ export function signInRules({ stores, audit, bus, clock }: SignInsParts): Rules<
           })
       return count
     })
-    // What is open with them ends, too: terminals and live views.
-    if (ended > 0) bus.tell('user.changed', { user_id: user.id })
+    // What is open with them ends, too: terminals and live views. What is held stays: whoever comes back to it
+    // proves anew who they are.
+    if (ended > 0) bus.tell('user.changed', { user_id: user.id, only: 'sign-ins' })
     return ended
   }
 

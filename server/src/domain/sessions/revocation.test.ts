@@ -15,7 +15,14 @@ import {
 import type { Bus } from '../../bus/bus.ts'
 import { localBus } from '../../bus/local.ts'
 import { lifetime } from '../../kit/lifetime.ts'
-import { reasons, revocation, type Connections, type OpenSession, type Person } from './revocation.ts'
+import {
+  reasons,
+  revocation,
+  type Connections,
+  type HeldFor,
+  type OpenSession,
+  type Person,
+} from './revocation.ts'
 
 let storage: Storage
 beforeAll(async () => {
@@ -34,6 +41,7 @@ async function start(recheck_ms?: number) {
 
   /** Who opened the sessions that are open. */
   const opener: { person: SessionPerson } = { person: unknownPerson }
+  const sessions = new Map<string, OpenSession>()
   const done: unknown[][] = []
   const failed: unknown[] = []
   const background = lifetime((_, error) => void failed.push(error))
@@ -54,13 +62,20 @@ async function start(recheck_ms?: number) {
       restrict: (policy) => void (policy.files.writes && done.push(['restrict', uid, policy.files])),
     },
   ]
+  for (const one of [openSession(record.uid, accepted.uid), openSession('b', rejected.uid)])
+    sessions.set(...one)
+  /** Opens a session that is held for this person, or for this key. */
+  function hold(uid: string, person: SessionPerson, key?: string): void {
+    const held: HeldFor = { tenant_id, person, key }
+    sessions.set(uid, { ...openSession(uid, accepted.uid)[1], person, heldFor: () => held })
+  }
   const people: readonly Person[] = [
     { user_id: 'olga', tenant_id },
     { user_id: 'paul', tenant_id },
     { user_id: 'olga', tenant_id: 'another' },
   ]
   const open: Connections = {
-    sessions: new Map([openSession(record.uid, accepted.uid), openSession('b', rejected.uid)]),
+    sessions,
     tunnels: {
       all: () => [accepted, rejected].map(({ uid }) => ({ device: { uid, tenant_id } })),
       drop: (uid, why) => void done.push(['drop', uid, why]),
@@ -104,6 +119,8 @@ async function start(recheck_ms?: number) {
     rules,
     applying,
     effects,
+    hold,
+    ends: async () => (await effects()).filter(([what]) => what === 'end').map(([, ...about]) => about),
     tenant_id,
     accepted: accepted.uid,
     rejected: rejected.uid,
@@ -150,7 +167,7 @@ test('who loses a role, a sign-in or an API key is asked again, and nobody else'
   expect(await effects()).toEqual([['recheck', 0]])
   bus.tell('user.changed', { user_id: 'olga' })
   expect(await effects()).toEqual([['recheck', 0, 2]])
-  bus.tell('apiKey.changed', { tenant_id })
+  bus.tell('apiKey.changed', { tenant_id, name: 'nightly' })
   expect(await effects()).toEqual([['recheck', 0, 1]])
 })
 
@@ -308,6 +325,56 @@ test('sessions end when their person is no member any more, or their API key is 
   missed()
   expect(await ends()).toEqual(expect.arrayContaining(both(reasons.notMember)))
   opener.person = { kind: 'api-key', id: 'nightly', name: 'nightly' }
-  bus.tell('apiKey.changed', { tenant_id })
+  bus.tell('apiKey.changed', { tenant_id, name: 'nightly' })
   expect(await ends()).toEqual(both(reasons.noKey))
+})
+
+const apiKey = (name: string): SessionPerson => ({ kind: 'api-key', id: name, name })
+const user = (id: string): SessionPerson => ({ kind: 'user', id, name: id })
+
+async function addKeys(tenant_id: string, ...names: string[]): Promise<void> {
+  const { stores } = storage
+  const { owner } = (await stores.namespaces.find(tenant_id))!
+  const at = new Date().toISOString()
+  const rest = {
+    role: 'operator',
+    created_by: owner,
+    expires_in: -1,
+    created_at: at,
+    updated_at: at,
+  } as const
+  for (const name of names) await stores.of(tenant_id).apiKeys.insert({ name, hash: unique('hash'), ...rest })
+}
+
+test('an API key that changes ends what is held for it, and nothing that is held for others', async () => {
+  const { bus, tenant_id, hold, ends } = await start()
+  await addKeys(tenant_id, 'nightly', 'weekly')
+  hold('night', apiKey('nightly'))
+  hold('week', apiKey('weekly'))
+  hold('unknown', unknownPerson, 'fingerprint')
+  bus.tell('apiKey.changed', { tenant_id, name: 'nightly' })
+  expect(await ends()).toEqual([['night', reasons.notHeld]])
+})
+
+test('sign-ins that are ended leave what is held for their user; a new password does not', async () => {
+  const { bus, tenant_id, hold, effects } = await start()
+  const { owner } = (await storage.stores.namespaces.find(tenant_id))!
+  hold('hers', user(owner))
+  bus.tell('user.changed', { user_id: owner, only: 'sign-ins' })
+  expect(await effects()).toEqual([['recheck']])
+  bus.tell('user.changed', { user_id: owner })
+  expect(await effects()).toEqual([['recheck'], ['end', 'hers', reasons.notHeld]])
+})
+
+test('keys that go with the membership of their maker end their sessions', async () => {
+  const { bus, stores, tenant_id, hold, ends } = await start()
+  const { owner } = (await stores.namespaces.find(tenant_id))!
+  await addKeys(tenant_id, 'nightly', 'weekly')
+  hold('night', apiKey('nightly'))
+  hold('week', apiKey('weekly'))
+  bus.tell('member.changed', { tenant_id, user_id: owner })
+  expect(await ends()).toEqual([])
+  await stores.of(tenant_id).apiKeys.remove('nightly')
+  bus.tell('member.changed', { tenant_id, user_id: owner })
+  expect(await ends()).toEqual([['night', reasons.noKey]])
 })

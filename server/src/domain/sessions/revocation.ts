@@ -278,21 +278,23 @@ export function revocation(parts: RevocationParts): Revocation {
     'member.changed': ({ tenant_id, user_id }, open) => {
       open.recheckPeople((person) => person.user_id === user_id && person.tenant_id === tenant_id)
       endHeld(open, (held) => held.tenant_id === tenant_id && isUser(held, user_id))
-      const isTheirs = (session: OpenSession) => session.tenant_id === tenant_id && isUser(session, user_id)
-      open.untilDone('member.change', () => recheckPersons(open, isTheirs))
+      // Their API keys go with the membership.
+      const mayBeTheirs = (session: OpenSession) =>
+        session.tenant_id === tenant_id && (isUser(session, user_id) || isApiKey(session))
+      open.untilDone('member.change', () => recheckPersons(open, mayBeTheirs))
     },
     'invitation.revoked': ({ tenant_id, user_id }, open) =>
       open.recheckPeople((person) => person.user_id === user_id && person.tenant_id === tenant_id),
-    'user.changed': ({ user_id }, open) => {
+    'user.changed': ({ user_id, only }, open) => {
       open.recheckPeople((person) => person.user_id === user_id)
+      if (only === 'sign-ins') return
       endHeld(open, (held) => isUser(held, user_id))
       open.untilDone('user.change', () => recheckPersons(open, (session) => isUser(session, user_id)))
     },
-    'apiKey.changed': ({ tenant_id }, open) => {
+    'apiKey.changed': ({ tenant_id, name }, open) => {
       open.recheckPeople((person) => person.tenant_id === tenant_id)
-      endHeld(open, ({ person, ...held }) => held.tenant_id === tenant_id && person.kind === 'api-key')
-      const isByKey = ({ person, ...session }: OpenSession) =>
-        session.tenant_id === tenant_id && person.kind === 'api-key'
+      endHeld(open, (held) => held.tenant_id === tenant_id && isApiKey(held, name))
+      const isByKey = (session: OpenSession) => session.tenant_id === tenant_id && isApiKey(session)
       open.untilDone('apiKey.change', () => recheckPersons(open, isByKey))
     },
     'publicKey.changed': ({ tenant_id, fingerprint }, open) =>
@@ -363,6 +365,10 @@ export function revocation(parts: RevocationParts): Revocation {
     [Symbol.dispose]: () => sweeping.forEach((one) => one[Symbol.dispose]()),
   }
 }
+
+/** Without a name: whichever key it is. */
+const isApiKey = ({ person }: Pick<HeldFor, 'person'>, name = person.id): boolean =>
+  person.kind === 'api-key' && person.id === name
 
 const isUser = ({ person }: Pick<HeldFor, 'person'>, user_id: string): boolean =>
   person.kind === 'user' && person.id === user_id
