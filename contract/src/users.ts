@@ -75,7 +75,8 @@ export const users = {
   }),
   refresh: operation({
     title: 'User info',
-    summary: 'The caller’s profile with a fresh token; also for a token that a role change has ended.',
+    summary:
+      'The caller’s profile with a fresh token for the same namespace; also for a token that a role change has ended.',
     method: 'GET',
     path: '/api/auth/user',
     access: userOfAnyRole,

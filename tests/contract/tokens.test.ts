@@ -421,7 +421,47 @@ describe('a token for another namespace', () => {
     expect(there.body.tenant_id).toBe(tenant)
     // The old one goes on for its own namespace, and the new one is preferred from now on.
     expect(await statusOf(api.devices.get({ params: { uid: sample.device } }))).toBe(404)
-    expect((await api.users.refresh({})).body.tenant).toBe(tenant)
+    expect((await signIn(service, stranger)).tenant).toBe(tenant)
+  })
+
+  test('and the old one are each renewed for their own, which does not change the preferred one', async () => {
+    await using service = await startService()
+    const world = await buildWorld(service)
+    await service.rooms.namespaces.join(tenant, stranger.id, 'operator')
+    const old = service.api({ token: await world.token('stranger') })
+    const { token } = (await old.users.namespaceToken({ params: { tenant } })).body
+    const renewed = (await old.users.refresh({})).body
+    expect(renewed.tenant).toBe(otherTenant)
+    expect(partsOf(renewed.token).claims).toMatchObject({ tenant: otherTenant })
+    expect((await service.api({ token }).users.refresh({})).body.tenant).toBe(tenant)
+    expect((await old.users.refresh({})).body.tenant).toBe(otherTenant)
+    expect((await signIn(service, stranger)).tenant).toBe(tenant)
+  })
+
+  test('is renewed for its own after a change of role there, whichever is preferred', async () => {
+    await using service = await startService()
+    const world = await buildWorld(service)
+    await service.rooms.namespaces.join(tenant, stranger.id, 'operator')
+    const api = service.api({ token: await world.token('stranger') })
+    const { token } = (await api.users.namespaceToken({ params: { tenant } })).body
+    await api.users.namespaceToken({ params: { tenant: otherTenant } })
+    const admin = service.api({ token: await world.token('administrator') })
+    await admin.namespaces.updateMember({ params: { tenant, uid: stranger.id }, body: { role: 'observer' } })
+    expect((await service.api({ token }).users.refresh({})).body).toMatchObject({ tenant, role: 'observer' })
+  })
+
+  test('one for none is renewed for the namespace that its user has joined since', async () => {
+    await using service = await startService()
+    await buildWorld(service)
+    const lone = { username: 'lone', password: 'lonely-rope-1' }
+    const { id } = await service.rooms.users.create(
+      { name: 'Lone', email: 'lone@example.com', ...lone },
+      true,
+    )
+    const { token, tenant: none } = await signIn(service, lone)
+    expect(none).toBe('')
+    await service.rooms.namespaces.join(tenant, id, 'observer')
+    expect((await service.api({ token }).users.refresh({})).body).toMatchObject({ tenant, role: 'observer' })
   })
 
   test('is 404 for a namespace of others, one that does not exist, and a malformed id', async () => {

@@ -41,6 +41,8 @@ export interface UserCaller extends RequestOrigin {
   readonly username: string
   readonly tenant_id: string | null
   readonly role: Role | null
+  /** The namespace that the token names, also when a change of role there has ended the token. */
+  readonly token_tenant?: string | undefined
 }
 export interface KeyCaller extends RequestOrigin {
   readonly kind: 'key'
@@ -199,6 +201,7 @@ export function gate({ stores, tokens, shellHub, clock, onUsed }: GateParts): Ga
       username: standing.username,
       tenant_id: current ? claims.tenant : null,
       role: current ? standing.role : null,
+      token_tenant: claims.tenant,
     }
   }
 

@@ -91,7 +91,12 @@ export interface SignIn {
    * Undefined when the user is no member of the namespace asked for.
    */
   session(user: UserRow, sign_in: string, tenant?: string, until?: number): Promise<UserSession | undefined>
-  /** The same, and stores the time as the user's last sign-in, with its entry in the audit log. */
+  /**
+   * The same for a token that is renewed: in its own namespace while the user is a member there, else as without one.
+   * Which namespace is preferred is left as it is.
+   */
+  renewed(user: UserRow, sign_in: string, own: string | undefined, until?: number): Promise<UserSession>
+  /** The same as `session`, and stores the time as the user's last sign-in, with its entry in the audit log. */
   signedIn(user: UserRow, way: SignInWay): Promise<UserSession>
 }
 
@@ -120,6 +125,8 @@ export function signIn({ stores, audit, tokens, clock, onAttempt }: SignInParts)
     refused: new Counter(signInReasons),
   }
 
+  type Membership = Awaited<ReturnType<Stores['namespaces']['memberships']>>[number]
+
   async function session(
     user: UserRow,
     sign_in: string,
@@ -133,6 +140,15 @@ export function signIn({ stores, audit, tokens, clock, onAttempt }: SignInParts)
     const chosen = found ?? memberships[0]
     if (chosen && chosen.tenant_id !== user.preferred_tenant)
       await stores.users.save(user.id, { preferred_tenant: chosen.tenant_id })
+    return issue(user, sign_in, chosen, until)
+  }
+
+  async function issue(
+    user: UserRow,
+    sign_in: string,
+    chosen: Membership | undefined,
+    until: number | undefined,
+  ): Promise<UserSession> {
     if (chosen?.signed_in === 0) await stores.namespaces.signedIn(chosen.tenant_id, user.id)
     const now = clock.now()
     const end_s = until ?? Math.floor((now + longestSignIn_ms) / 1000)
@@ -193,6 +209,11 @@ export function signIn({ stores, audit, tokens, clock, onAttempt }: SignInParts)
       }
     },
     session,
+    async renewed(user, sign_in, own, until) {
+      const memberships = await stores.namespaces.memberships(user.id)
+      const stays = memberships.find(({ tenant_id }) => tenant_id === own)
+      return stays ? issue(user, sign_in, stays, until) : (await session(user, sign_in, undefined, until))!
+    },
     async signedIn(user, { method, from }) {
       const sign_in = newUuid()
       const signed = (await session(user, sign_in))!

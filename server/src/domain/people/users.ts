@@ -303,7 +303,8 @@ export function users(parts: UserParts): Rules<'users'> & { admin: UserAdministr
 
     async refresh(_, caller) {
       const user = await callingUser(stores, caller)
-      return (await signIn.session(user, signInOf(caller.token_id), undefined, endOfIssued(user, caller)))!
+      const { token_id, token_tenant } = caller
+      return signIn.renewed(user, signInOf(token_id), token_tenant, endOfIssued(user, caller))
     },
     namespaceToken: ({ params }, caller) => namespaceToken(caller, params.tenant),
     token: ({ params }, caller) => namespaceToken(caller, params.tenant),
