@@ -1,9 +1,9 @@
 // Terminals of a browser that outlive it: a tab that is reloaded or asleep, a phone that takes
 // over from a computer.
 import { describe, expect, test } from 'vitest'
-import { Closing, Kind } from '@hawser/contract/terminals'
+import { Closing, Kind, mostUnshown_bytes } from '@hawser/contract/terminals'
 import { eventually } from './way.ts'
-import { apiOf, dial, sharedQuarters, terminal, type Dialled } from './web.ts'
+import { apiOf, dial, filesBeside, sharedQuarters, terminal, type Dialled } from './web.ts'
 
 const quarters = sharedQuarters()
 const stateOf = async (uid: string) => {
@@ -85,6 +85,45 @@ describe('a terminal in a browser', () => {
     files.send(JSON.stringify({ kind: 'list', path: '' }))
     await eventually(() => expect(JSON.stringify(files.news)).toContain('"folder"'))
     second.close(1000)
+    await isSoon(uid, { active: false, held: false })
+  })
+
+  test('that is continued and then closed takes its files along, also when it draws nothing any more', async () => {
+    const [lost, uid] = await shell()
+    lost[Symbol.dispose]()
+    await isSoon(uid, { active: true, held: true })
+    using back = await attach(uid)
+    await back.until(/ready\r\n>/)
+    using line = await filesBeside(quarters(), uid)
+    line.say({ kind: 'list', path: '' })
+    expect(await line.next()).toMatchObject({ kind: 'folder' })
+    back.say(Kind.shown, 0)
+    back.type(`head -c ${2 * mostUnshown_bytes} /dev/zero | tr '\\0' x\r`)
+    await eventually(() => expect(back.text().length).toBeGreaterThan(mostUnshown_bytes / 2))
+    const owner = await apiOf(quarters(), 'owner')
+    await owner.sessions.close({ params: { uid }, body: { device: quarters().agent.uid } })
+    await isSoon(uid, { active: false, held: false })
+    // The record may be closed a moment before the channels are.
+    await eventually(async () => {
+      line.say({ kind: 'list', path: '' })
+      expect(await Promise.race([line.next(), line.closed])).not.toMatchObject({ kind: 'folder' })
+    })
+  })
+
+  test('that is lost with files beside it is held again', async () => {
+    const [lost, uid] = await shell()
+    lost[Symbol.dispose]()
+    await isSoon(uid, { active: true, held: true })
+    const back = await attach(uid)
+    await back.until(/ready\r\n>/)
+    using line = await filesBeside(quarters(), uid)
+    line.say({ kind: 'list', path: '' })
+    expect(await line.next()).toMatchObject({ kind: 'folder' })
+    back[Symbol.dispose]()
+    await isSoon(uid, { active: true, held: true })
+    using again = await attach(uid)
+    await again.until(/ready\r\n>/)
+    again.close(1000)
     await isSoon(uid, { active: false, held: false })
   })
 

@@ -4,7 +4,7 @@
 // unknown, if the namespace wants that at all, whoever logs in to the same account of the device. Limits
 // bound what is held.
 import type { SessionOrigin, SessionPerson } from '@hawser/contract/sessions'
-import type { ConnectionEnd } from '@hawser/ssh'
+import type { JoiningEnd } from './kept-end.ts'
 import type { KeptTerminal } from './kept-terminal.ts'
 
 /** Who may come back, and to what. */
@@ -33,7 +33,7 @@ export interface KeptSession extends Claim {
   /** Somebody has continued it from this address. */
   resumed(source: string, via: SessionOrigin): void
   /** Takes what another client opens beside the terminal. */
-  join(other: Pick<ConnectionEnd, 'channels'>): Promise<void>
+  join(other: JoiningEnd): Promise<void>
   end(sentence: string): void
   /** Lets the session go while its agent keeps the terminal; false: the agent does not keep it. */
   leave(sentence: string): boolean

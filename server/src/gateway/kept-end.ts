@@ -7,12 +7,17 @@ import { OpenFailure, type ConnectionEnd, type ConnectionEnded, type Opening } f
 import { boundedQueue } from './bounded-queue.ts'
 import { clientOf, KeptTerminal, type ClientEnd, type KeptTerminalParts } from './kept-terminal.ts'
 
+/** What is needed of the connection of a client that continues the session. */
+export type JoiningEnd = Pick<ConnectionEnd, 'channels' | 'ended'>
+
 export interface KeptEnd extends ConnectionEnd {
   /** Takes what another client, which continues the session, opens beside its terminal. */
-  join(other: Pick<ConnectionEnd, 'channels'>): Promise<void>
+  join(other: JoiningEnd): Promise<void>
   /** Terminals that go on, the oldest first. */
   readonly terminals: ReadonlySet<KeptTerminal>
 }
+
+const overSentence = 'The session is over.'
 
 export function keptEnd(near: ConnectionEnd & ClientEnd, parts: KeptTerminalParts): KeptEnd {
   const terminals = new Set<KeptTerminal>()
@@ -33,13 +38,14 @@ export function keptEnd(near: ConnectionEnd & ClientEnd, parts: KeptTerminalPart
   const kept: KeptTerminalParts = {
     ...parts,
     onLost(terminal) {
-      const others = [...terminals].filter((one) => one !== terminal && !one.isOver)
+      // Files beside a terminal are lost with the same client, and not held.
+      const others = [...terminals].filter((one) => one !== terminal && one.isHoldable)
       const isSecond = others.some(({ client }) => client?.ended !== near.ended)
       return !isStopping && !isSecond && parts.onLost(terminal)
     },
   }
 
-  const wrap = (opening: Opening): Opening => {
+  const wrap = (opening: Opening, client: ClientEnd): Opening => {
     if (opening.type !== 'session') return opening
     return {
       ...opening,
@@ -51,16 +57,18 @@ export function keptEnd(near: ConnectionEnd & ClientEnd, parts: KeptTerminalPart
           terminals.delete(terminal)
           check()
         })
-        terminal.begin(clientOf(channel, near, terminal))
+        terminal.begin(clientOf(channel, client, terminal))
+        // The channel was on its way when the session was ended.
+        if (isStopping) void terminal.stop(overSentence)
         return terminal
       },
     }
   }
   /** Channels of the client that opened the session, and of others that continue it. */
   const channels = boundedQueue<Opening>()
-  const join = async (other: Pick<ConnectionEnd, 'channels'>, isFirst: boolean): Promise<void> => {
+  const join = async (other: JoiningEnd, isFirst: boolean): Promise<void> => {
     for await (const opening of other.channels) {
-      const taken = isFirst || opening.type === 'session' ? channels.push(wrap(opening)) : false
+      const taken = isFirst || opening.type === 'session' ? channels.push(wrap(opening, other)) : false
       if (!taken) opening.refuse(OpenFailure.resourceShortage, 'This is not possible now.')
     }
   }
@@ -79,7 +87,7 @@ export function keptEnd(near: ConnectionEnd & ClientEnd, parts: KeptTerminalPart
     async end(reason, text) {
       isStopping = true
       for (const terminal of terminals)
-        if (terminal.client?.ended !== near.ended) void terminal.stop(text ?? 'The session is over.')
+        if (terminal.client?.ended !== near.ended) void terminal.stop(text ?? overSentence)
       await near.end(reason, text)
       await ended.promise
     },

@@ -252,7 +252,10 @@ export class KeptTerminal implements Channel {
     const client = this.#client
     this.#client = undefined
     this.#finish()
-    if (client) await letGo(client, sentence, lostStatus)
+    if (!client) return
+    // A sentence would be nonsense among the packets of SFTP.
+    if (this.#size) await letGo(client, sentence, lostStatus)
+    else await client.channel.close('now').catch(() => undefined)
   }
 
   // ---- what the pipe does
