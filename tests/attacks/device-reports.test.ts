@@ -76,6 +76,12 @@ test('a report changes what is known of the device, and the longest interval is 
   )
 })
 
+test('a report that turns the direction of a line is kept without that', async () => {
+  using rogue = await connect()
+  rogue.say(JSON.stringify({ info: { ...info, pretty_name: 'Debian \u202e12\u2069' } }))
+  await eventually(async () => expect(await device()).toMatchObject({ info: { pretty_name: 'Debian ?12?' } }))
+})
+
 test('terminals of sessions of other devices are none of its business', async () => {
   await service.api({ token: await world.token('owner') }).devices.accept({ params: { uid } })
   const stores = service.rooms.stores.of(sample.tenant)

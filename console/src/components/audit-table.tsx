@@ -2,7 +2,7 @@
 import { Fragment, useState } from 'react'
 import type { AuditEntry } from '@hawser/contract/audit'
 import { clockTime, inFull, longDay } from '../language/format.ts'
-import { t } from '../language/language.ts'
+import { isolated, t } from '../language/language.ts'
 import { Icon } from './icon.tsx'
 import { actionText, actorName } from './person.tsx'
 import { useScreen } from './screen.ts'
@@ -58,8 +58,8 @@ function EntryRows({ entry, columns }: { entry: AuditEntry; columns: number }) {
   const isWhole = columns > 2
   const [isOpen, setOpen] = useState(false)
   const { seq, at, action, actor, source, target } = entry
-  const who = actorName(actor) || actor.id || t(actor.kind)
-  const about = target.name || target.id
+  const who = isolated(actorName(actor) || actor.id || t(actor.kind))
+  const about = isolated(target.name || target.id)
   return (
     <>
       <tr data-open={isOpen} onClick={() => setOpen(!isOpen)}>
@@ -103,7 +103,9 @@ const isRecord = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
 const shown = (value: unknown): string =>
-  value === undefined || value === null ? '' : typeof value === 'string' ? value : JSON.stringify(value)
+  value === undefined || value === null
+    ? ''
+    : isolated(typeof value === 'string' ? value : JSON.stringify(value))
 
 function EntryDetails({ entry }: { entry: AuditEntry }) {
   const { before, after, ...rest } = entry.detail
@@ -113,8 +115,11 @@ function EntryDetails({ entry }: { entry: AuditEntry }) {
     ...Object.entries(rest).map(([name, value]) => [name, shown(value)] as const),
     [t('Action'), entry.action],
     [t('When'), entry.at],
-    [t('Who'), [entry.actor.name, t(entry.actor.kind), entry.actor.id].filter(Boolean).join(' · ')],
-    [t('What'), [entry.target.name, entry.target.kind, entry.target.id].filter(Boolean).join(' · ')],
+    [t('Who'), [isolated(entry.actor.name), t(entry.actor.kind), entry.actor.id].filter(Boolean).join(' · ')],
+    [
+      t('What'),
+      [isolated(entry.target.name), entry.target.kind, entry.target.id].filter(Boolean).join(' · '),
+    ],
     [t('From'), entry.source],
     [t('Number'), String(entry.seq)],
     [t('Request'), entry.request_id],

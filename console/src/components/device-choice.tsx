@@ -7,6 +7,7 @@ import { api } from '../api.ts'
 import { showSaved, useNamespaceQuery } from '../namespace-query.ts'
 import { FormDialog } from './dialog.tsx'
 import { QueryContent, Empty } from './query-content.tsx'
+import { systemName } from './status.tsx'
 import { t, tn } from '../language/language.ts'
 
 /** The largest page that the server sends. */
@@ -102,7 +103,7 @@ export function DeviceChoice({ limit, close }: { limit: number; close: () => voi
                       <span>
                         <strong>{device.name}</strong>{' '}
                         <span className="soft">
-                          {device.online ? t('online') : t('offline')} · {device.info.pretty_name}
+                          {device.online ? t('online') : t('offline')} · {systemName(device.info)}
                         </span>
                       </span>
                     </label>

@@ -6,7 +6,7 @@ import { agentlessPlatform } from '@hawser/contract/tunnel'
 import type { ColumnId, Sort } from '../device-list.ts'
 import { AgentPill } from './agent-state.tsx'
 import { DeviceState, inFull, systemName, TagList, When } from './status.tsx'
-import { msg, t } from '../language/language.ts'
+import { isolated, msg, t } from '../language/language.ts'
 
 interface Column {
   readonly text: string
@@ -17,7 +17,9 @@ interface Column {
 }
 
 const agentOf = ({ info }: Device): string =>
-  info.platform === agentlessPlatform ? t('none ({version})', { version: info.version }) : info.version
+  info.platform === agentlessPlatform
+    ? t('none ({version})', { version: info.version })
+    : isolated(info.version)
 
 export const columns: Readonly<Record<ColumnId, Column>> = {
   state: {
@@ -40,7 +42,7 @@ export const columns: Readonly<Record<ColumnId, Column>> = {
   arch: {
     text: msg('Processor'),
     sort: 'arch',
-    cell: ({ info }) => info.arch,
+    cell: ({ info }) => isolated(info.arch),
     plain: ({ info }) => info.arch,
   },
   agent: {
@@ -63,7 +65,7 @@ export const columns: Readonly<Record<ColumnId, Column>> = {
   mac: {
     text: msg('MAC address'),
     sort: 'mac',
-    cell: ({ identity }) => <code>{identity.mac}</code>,
+    cell: ({ identity }) => <code>{isolated(identity.mac)}</code>,
     plain: ({ identity }) => identity.mac,
   },
   seen: {

@@ -4,7 +4,7 @@ import { Link } from '@tanstack/react-router'
 import type { Device } from '@hawser/contract/devices'
 import { encodeFilter, type FilterElement } from '@hawser/contract/filters'
 import { api } from '../api.ts'
-import { t } from '../language/language.ts'
+import { isolated, t } from '../language/language.ts'
 import { useNamespaceQuery } from '../namespace-query.ts'
 import { containerPlatform } from './device-forwards.tsx'
 import { Panel } from './page.tsx'
@@ -57,7 +57,7 @@ export function DeviceContainers({ device: { uid, remote_addr, info } }: { devic
               <Link to="/devices/$uid" params={{ uid: one.uid }}>
                 <strong>{one.name}</strong>
               </Link>{' '}
-              <span className="facts">{one.info.pretty_name}</span>
+              <span className="facts">{isolated(one.info.pretty_name)}</span>
             </span>
           </li>
         ))}

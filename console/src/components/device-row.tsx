@@ -11,7 +11,7 @@ import { Icon } from './icon.tsx'
 import { Menu } from './menu.tsx'
 import { useSshCommands } from '../ssh-commands.ts'
 import { Lamp, Pill, systemName, TagList, When, type Tone } from './status.tsx'
-import { msg, rich, t } from '../language/language.ts'
+import { isolated, msg, rich, t } from '../language/language.ts'
 
 export const statusWords: Readonly<Record<Device['status'], string>> = {
   accepted: msg('accepted'),
@@ -80,7 +80,7 @@ export function DeviceRow({ device, may, ticked, tick }: DeviceRowProps) {
           ) : (
             <>{rich('offline, seen {when}', { when: <When at={device.last_seen} /> })}</>
           )}
-          {[systemName(info), info.arch, remote_addr].filter(Boolean).map((fact) => ` · ${fact}`)}
+          {[systemName(info), isolated(info.arch), remote_addr].filter(Boolean).map((fact) => ` · ${fact}`)}
         </p>
       </div>
       <div className="acts">

@@ -8,7 +8,7 @@ import { Panel } from './page.tsx'
 import { QueryContent } from './query-content.tsx'
 import { Pill, When } from './status.tsx'
 import { megabytes } from '../language/format.ts'
-import { msg, rich, t } from '../language/language.ts'
+import { isolated, msg, rich, t } from '../language/language.ts'
 
 const few = 10
 const all = 500
@@ -74,17 +74,18 @@ function EventRow({ event }: { event: SessionEvent }) {
   return (
     <li className="row">
       <span className="about">
-        {rich(words[kind], { subject: <code>{subject}</code> })}
+        {rich(words[kind], { subject: <code>{isolated(subject)}</code> })}
         {target !== undefined && (
           <>
             {' → '}
-            <code>{target}</code>
+            <code>{isolated(target)}</code>
           </>
         )}{' '}
         {outcome !== 'done' && <Pill tone="wait">{t(outcome)}</Pill>}{' '}
         <span className="soft">
           {received + sent > 0 && sizeText(received + sent)}{' '}
-          {sha256 !== undefined && <code title={`SHA-256 ${sha256}`}>{sha256.slice(0, 12)}…</code>} {why}
+          {sha256 !== undefined && <code title={`SHA-256 ${sha256}`}>{sha256.slice(0, 12)}…</code>}{' '}
+          {isolated(why ?? '')}
         </span>
       </span>
       <span className="soft">

@@ -2,7 +2,7 @@
 import type { ReactNode } from 'react'
 import type { Device } from '@hawser/contract/devices'
 import { ago, inFull, shortAgo } from '../language/format.ts'
-import { msg, rich, t } from '../language/language.ts'
+import { isolated, msg, rich, t } from '../language/language.ts'
 import { QuickLink } from './quick-link.tsx'
 
 export { inFull } from '../language/format.ts'
@@ -71,7 +71,7 @@ export function When({ at }: { at: string }) {
 
 /** The name of a system, as short as it stays clear: tables have little room. */
 export const systemName = ({ pretty_name, id }: Device['info']): string =>
-  (pretty_name || id).replace(' GNU/Linux ', ' ')
+  isolated((pretty_name || id).replace(' GNU/Linux ', ' '))
 
 export function TagList({ tags }: { tags: readonly string[] }) {
   return tags.map((tag) => (
@@ -81,7 +81,7 @@ export function TagList({ tags }: { tags: readonly string[] }) {
       destination={{ to: '/devices', search: { tag } }}
       aria-label={t('Devices with the tag {tag}', { tag })}
     >
-      {tag}
+      {isolated(tag)}
     </QuickLink>
   ))
 }

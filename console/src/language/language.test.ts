@@ -2,7 +2,7 @@ import { renderToStaticMarkup } from 'react-dom/server'
 import { createElement } from 'react'
 import { afterEach, expect, test, vi } from 'vitest'
 import { ago, bytesText, calendarDay, fileSize, inFull, megabytes, number, shortAgo } from './format.ts'
-import { language, locale, rich, setLanguage, t, tn } from './language.ts'
+import { isolated, language, locale, rich, setLanguage, t, tn } from './language.ts'
 
 afterEach(() => {
   setLanguage('en', {})
@@ -39,6 +39,13 @@ test('a value is never read as a placeholder, a mark or markup', () => {
   expect(
     renderToStaticMarkup(rich('Hello {name}', { name: '<a>{code}</a>', code: 'no', a: () => 'no' })),
   ).toBe('Hello &lt;a&gt;{code}&lt;/a&gt;')
+})
+
+test('a value cannot turn the direction of what stands around it', () => {
+  expect(t('Hello {name}', { name: 'a\u202eb\u2069' })).toBe('Hello \u2068ab\u2069')
+  expect(t('Hello {name}', { name: 'שלום' })).toBe('Hello \u2068שלום\u2069')
+  expect(renderToStaticMarkup(rich('Hello {name}', { name: 'a\u202eb' }))).toBe('Hello \u2068ab\u2069')
+  expect(isolated('Debian 12 “bookworm”, Übung')).toBe('Debian 12 “bookworm”, Übung')
 })
 
 test('a sentence with elements keeps them where its language wants them', () => {

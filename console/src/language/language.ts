@@ -41,7 +41,17 @@ export function t(text: string, values?: Values): string {
 }
 
 const filled = (text: string, values: Values): string =>
-  text.replaceAll(/\{(\w+)\}/g, (whole, name: string) => String(values[name] ?? whole))
+  text.replaceAll(/\{(\w+)\}/g, (whole, name: string) => isolated(String(values[name] ?? whole)))
+
+const turns =
+  /[\p{Bidi_Control}\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc\u{10800}-\u{10fff}\u{1e800}-\u{1efff}]/u
+
+/**
+ * A text of somebody else, for a place beside other texts: marks that turn the direction of a line are left
+ * out, and writing from right to left stays within itself.
+ */
+export const isolated = (text: string): string =>
+  turns.test(text) ? `\u2068${text.replaceAll(/\p{Bidi_Control}/gu, '')}\u2069` : text
 
 /** The form of a text that fits a number; `{count}` in it is the number. */
 export function tn(count: number, one: string, other: string, values: Values = {}): string {
@@ -64,7 +74,8 @@ function withParts(text: string, parts: Readonly<Record<string, Part>>): ReactNo
     nodes.push(text.slice(from, index))
     from = index + whole.length
     const part = parts[tag ?? name]
-    nodes.push(typeof part === 'function' ? part(withParts(inside, parts)) : (part ?? whole))
+    if (typeof part === 'function') nodes.push(part(withParts(inside, parts)))
+    else nodes.push(typeof part === 'string' ? isolated(part) : (part ?? whole))
   }
   nodes.push(text.slice(from))
   return createElement(Fragment, null, ...nodes.filter((node) => node !== ''))

@@ -26,7 +26,7 @@ import { Page, Panel } from '../components/page.tsx'
 import { useSshCommands } from '../ssh-commands.ts'
 import { QueryContent } from '../components/query-content.tsx'
 import { inFull, Lamp, Pill, TagList, When } from '../components/status.tsx'
-import { rich, t } from '../language/language.ts'
+import { isolated, rich, t } from '../language/language.ts'
 import { said } from '../language/said.ts'
 
 export function DevicePage() {
@@ -138,16 +138,16 @@ function Shown({ device }: { device: Device }) {
         <div className="stack">
           <Panel title={t('Details')}>
             <dl className="facts-list">
-              <Fact name={t('System')}>{info.pretty_name || info.id}</Fact>
-              <Fact name={t('Processor')}>{info.arch}</Fact>
+              <Fact name={t('System')}>{isolated(info.pretty_name || info.id)}</Fact>
+              <Fact name={t('Processor')}>{isolated(info.arch)}</Fact>
               <Fact name={t('Agent')}>
                 {info.platform === agentlessPlatform
                   ? t('none; its own {version}', { version: info.version })
-                  : `${info.version}${info.platform ? `, ${info.platform}` : ''}`}
+                  : [info.version, info.platform].filter(Boolean).map(isolated).join(', ')}
                 {status === 'accepted' && <AgentUpdate device={device} may={may} />}
               </Fact>
               <Fact name={t('Address')}>{device.remote_addr}</Fact>
-              <Fact name={t('MAC address')}>{device.identity.mac}</Fact>
+              <Fact name={t('MAC address')}>{isolated(device.identity.mac)}</Fact>
               <Fact name={t('Seen last')}>{inFull(device.last_seen)}</Fact>
               {device.ping_interval !== undefined && (
                 <Fact name={t('Pings')}>

@@ -14,7 +14,7 @@ import { errorText } from '../error-text.ts'
 import { clearLink, linkParams } from '../link-params.ts'
 import { showSaved } from '../namespace-query.ts'
 import { showToast } from '../components/toast.tsx'
-import { rich, t } from '../language/language.ts'
+import { isolated, rich, t } from '../language/language.ts'
 
 export const codeField = () =>
   ({
@@ -158,10 +158,10 @@ function Asking({ code, asks, leave, done }: AskingProps) {
       </p>
       <dl className="facts-list">
         <Fact name={t('System')}>
-          {info.pretty_name || t('unknown')} {info.arch && `(${info.arch})`}
+          {isolated(info.pretty_name) || t('unknown')} {info.arch && `(${isolated(info.arch)})`}
         </Fact>
         <Fact name={t('MAC address')}>
-          <code>{asks.mac || 'none'}</code>
+          <code>{isolated(asks.mac) || t('unknown')}</code>
         </Fact>
         <Fact name={t('Asks from')}>
           <code>{asks.remote_addr}</code>

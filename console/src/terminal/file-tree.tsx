@@ -4,7 +4,7 @@ import { Button } from '../components/button.tsx'
 import { Menu, type Item } from '../components/menu.tsx'
 import type { Folder } from './files-connection.ts'
 import { fileSize } from '../language/format.ts'
-import { t } from '../language/language.ts'
+import { isolated, t } from '../language/language.ts'
 
 export interface TreeActs {
   toggle(path: string): void
@@ -64,7 +64,7 @@ export function FileTree({ folder, known, opened, acts, label }: FileTreeProps) 
                   onPress={() => acts.toggle(path)}
                 >
                   <span className={isOpen ? 'turn open' : 'turn'} aria-hidden="true" />
-                  {entry.name}/
+                  {isolated(entry.name)}/
                 </Button>
               ) : (
                 <Button
@@ -74,7 +74,7 @@ export function FileTree({ folder, known, opened, acts, label }: FileTreeProps) 
                   isDisabled={entry.is === 'other'}
                   onPress={() => acts.view(path, entry)}
                 >
-                  {entry.name}
+                  {isolated(entry.name)}
                 </Button>
               )}
               <span className="soft">{entry.is === 'file' ? fileSize(entry.size) : ''}</span>

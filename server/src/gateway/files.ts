@@ -10,6 +10,7 @@ import {
   type Attributes,
   type SftpClient,
 } from '@hawser/ssh'
+import { safeText } from '../kit/log.ts'
 import { moveTo, putFile, type Upload, type Uploads } from './uploads.ts'
 
 export interface Folder {
@@ -144,10 +145,8 @@ async function plainly<T>(work: () => Promise<T>): Promise<T> {
  * A device refuses in the usual two words. Any other text comes from a policy of the namespace and is shown.
  */
 function deniedText(message: string): string {
-  return /^permission denied$/i.test(message) ? 'permission denied.' : printable(message)
+  return /^permission denied$/i.test(message) ? 'permission denied.' : safeText(message)
 }
-
-const printable = (text: string): string => text.replaceAll(/\p{Cc}/gu, ' ').slice(0, 200)
 
 function plain(error: unknown): unknown {
   if (error instanceof SessionRefused)
@@ -163,7 +162,7 @@ function plain(error: unknown): unknown {
       cause: error,
     })
   return new Failure('invalid', {
-    message: `The device says: ${printable(error.message)}`,
+    message: `The device says: ${safeText(error.message)}`,
     cause: error,
   })
 }

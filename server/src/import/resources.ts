@@ -9,7 +9,7 @@ import { patterns, type StoredFilter } from '@hawser/contract/fields'
 import type { FoundApiKey, FoundDevice, FoundFilter, FoundFirewallRule, FoundPublicKey } from './source.ts'
 import { iso } from '../kit/clock.ts'
 import { deviceUid } from '../kit/ids.ts'
-import { freshDevice, nameFrom } from '../domain/devices/enrolment.ts'
+import { factText, freshDevice, infoColumns, nameFrom } from '../domain/devices/enrolment.ts'
 import { shown, type Kind } from './report.ts'
 import type { ImportRun } from './run.ts'
 import { requireRoom } from '../domain/access/firewall-rules.ts'
@@ -96,13 +96,9 @@ async function importDevice({ inside, report, parts }: ImportRun, device: FoundD
     ...fresh,
     uid,
     name,
-    mac,
+    mac: factText(mac),
     public_key: device.public_key,
-    info_id: device.info.id,
-    info_pretty_name: device.info.pretty_name,
-    info_version: device.info.version,
-    info_arch: device.info.arch,
-    info_platform: device.info.platform,
+    ...infoColumns(device.info),
     status,
     status_update_at: device.status_update_at ?? fresh.created_at,
     remote_addr: device.remote_addr,

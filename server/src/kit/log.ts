@@ -46,12 +46,24 @@ function plainError(error: Error): object {
 }
 
 /**
- * Text of a stranger for a line of the log: short, and without the characters that would reach a terminal as
- * more than text. JSON escapes only some of them.
+ * Text of a stranger, for a line of the log or to be kept: short, and without the characters that would reach a
+ * terminal or a page as more than text, for example those that turn the direction of a line. JSON escapes only
+ * some of them.
  */
 export function safeText(text: string, longest = 200): string {
   const cut = text.length > longest ? `${text.slice(0, longest)}…` : text
   return cut.replaceAll(/[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu, '?')
+}
+
+/**
+ * Makes one line of a text: control characters, line separators and marks that turn the writing around become
+ * spaces.
+ */
+export function oneLine(text: string): string {
+  return text
+    .toWellFormed()
+    .replaceAll(/[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}\s]+/gu, ' ')
+    .trim()
 }
 
 export interface LineLimiter extends Disposable {

@@ -7,10 +7,10 @@ import {
   confirmAddressEmail,
   emails,
   mfaResetEmail,
-  oneLine,
   recoveryEmail,
   undoneEmail,
 } from './emails.ts'
+import { oneLine } from '../kit/log.ts'
 
 const recipient = { to: 'olga@example.com', name: 'Olga Ørsted', url: 'https://hawser.example.com' }
 const activation = activationEmail({ ...recipient, email: 'olga+crane@example.com', token: 'tök/en&1' })

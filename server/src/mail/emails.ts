@@ -3,6 +3,7 @@
 // add neither a line to the text, nor an element to the HTML, nor a link: anyone can register with someone
 // else's address, and the e-mail must not carry their words to that person.
 import { escapeHtml } from '../kit/html.ts'
+import { oneLine } from '../kit/log.ts'
 
 export interface Email {
   readonly to: { readonly name: string; readonly address: string }
@@ -249,17 +250,6 @@ export function emails(url: string) {
   }
 }
 export type Emails = ReturnType<typeof emails>
-
-/**
- * Makes one line of a text: control characters, line separators and marks that turn the writing around become
- * spaces.
- */
-export function oneLine(text: string): string {
-  return text
-    .toWellFormed()
-    .replaceAll(/[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}\s]+/gu, ' ')
-    .trim()
-}
 
 type Part =
   | { readonly say: string }

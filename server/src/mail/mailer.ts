@@ -10,7 +10,8 @@ import { createTransport, type SendMailOptions } from 'nodemailer'
 import { invariant } from '@hawser/contract/failures'
 import { patterns } from '@hawser/contract/fields'
 import { second_ms } from '../kit/clock.ts'
-import { oneLine, type Email } from './emails.ts'
+import { oneLine } from '../kit/log.ts'
+import type { Email } from './emails.ts'
 
 interface Log {
   info(fields: object, message?: string): void

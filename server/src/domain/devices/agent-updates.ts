@@ -13,6 +13,7 @@ import { Failure } from '@hawser/contract/failures'
 import type { Bus } from '../../bus/bus.ts'
 import { hour_ms, iso, minute_ms, second_ms, type Clock } from '../../kit/clock.ts'
 import type { Limiter } from '../../kit/limiter.ts'
+import { safeText } from '../../kit/log.ts'
 import type { AgentCounts, UpdateTarget } from '../../storage/agent-updates.ts'
 import type { OfferedBuild } from '../../storage/device-columns.ts'
 import type { DeviceRow } from '../../storage/devices.ts'
@@ -229,7 +230,7 @@ export function agentUpdates(parts: AgentUpdateParts): AgentUpdates {
             ? ''
             : before.update_failed,
         update_reason: hasFailed
-          ? (failed.reason ?? '')
+          ? safeText(failed.reason ?? '')
           : before.update_failed === build
             ? ''
             : before.update_reason,

@@ -2,7 +2,7 @@
 // as pending. After that, while nothing about the device changes, the answer comes from a cache (its token is
 // signed once), and the call only updates the presence. News of a change to the device or its namespace
 // invalidates the cache.
-import type { DeviceStatus } from '@hawser/contract/devices'
+import type { Device, DeviceStatus } from '@hawser/contract/devices'
 import { Failure } from '@hawser/contract/failures'
 import { patterns } from '@hawser/contract/fields'
 import type { Bus } from '../../bus/bus.ts'
@@ -10,6 +10,7 @@ import { BoundedMap } from '../../kit/bounded-map.ts'
 import { iso, type Clock } from '../../kit/clock.ts'
 import { deviceUid } from '../../kit/ids.ts'
 import type { Limiter } from '../../kit/limiter.ts'
+import { safeText } from '../../kit/log.ts'
 import type { Stores } from '../../storage/stores.ts'
 import type { AgentUpdates, UpdateRequest } from './agent-updates.ts'
 import { mayUse, type Joining } from './joining.ts'
@@ -55,6 +56,20 @@ export function nameFrom(hostname: string, mac: string): string {
     .slice(0, 64)
   return name || 'device'
 }
+
+const longestFact = 255
+
+/** What a device says of itself, as it is kept: other facts stand beside it where people decide. */
+export const factText = (text = ''): string => safeText(text, longestFact)
+
+/** The facts of a device, as they are kept. */
+export const infoColumns = (info: Partial<Device['info']>) => ({
+  info_id: factText(info.id),
+  info_pretty_name: factText(info.pretty_name),
+  info_version: factText(info.version),
+  info_arch: factText(info.arch),
+  info_platform: factText(info.platform),
+})
 
 /** The columns that are the same for every new device. */
 export const freshDevice = (now: string) =>
@@ -148,11 +163,7 @@ export function enrolment(parts: EnrolmentParts): Rules<'devices'>['auth'] {
       const row = await devices.find(uid)
       const reported = {
         ...parts.updates.reported(report, row),
-        info_id: id,
-        info_pretty_name: pretty_name,
-        info_version: version,
-        info_arch: arch,
-        info_platform: platform,
+        ...infoColumns(body.info),
         remote_addr: caller.source,
       }
       let { name, status }: Pick<Known, 'name' | 'status'> = row ?? {
@@ -171,7 +182,7 @@ export function enrolment(parts: EnrolmentParts): Rules<'devices'>['auth'] {
             ...freshDevice(now),
             uid,
             hostname,
-            mac,
+            mac: factText(mac),
             public_key: body.public_key,
             online: 1,
             token_at: now,

@@ -14,7 +14,7 @@ import type { Stores } from '../../storage/stores.ts'
 import type { MemberCaller, RequestOrigin } from '../callers/callers.ts'
 import type { Audit } from '../audit/audit.ts'
 import type { Rules } from '../callers/rules.ts'
-import { freshDevice, nameFrom } from './enrolment.ts'
+import { factText, freshDevice, infoColumns, nameFrom } from './enrolment.ts'
 import type { EnrolmentOrigin } from './joining.ts'
 
 export interface PairingParts {
@@ -44,7 +44,7 @@ type Info = Pairing['info']
 
 const present = (row: PairingRow): Pairing => ({
   ...row,
-  mac: row.mac ?? '',
+  mac: factText(row.mac ?? ''),
   info: JSON.parse(row.info) as Info,
 })
 
@@ -82,20 +82,15 @@ export function pairings(parts: PairingParts): Rules<'pairings'> {
     caller: MemberCaller,
     device: { uid: string; name: string; tags: string; enrolled_with: string },
   ): Promise<boolean> {
-    const { id, pretty_name, version, arch, platform } = JSON.parse(row.info) as Info
     const now = iso(clock.now())
     try {
       await audit.change(caller, async (inside, record) => {
         await inside.of(caller.tenant_id).devices.insert({
           ...freshDevice(now),
           ...device,
-          mac: row.mac ?? '',
+          mac: factText(row.mac ?? ''),
           public_key: row.public_key,
-          info_id: id,
-          info_pretty_name: pretty_name,
-          info_version: version,
-          info_arch: arch,
-          info_platform: platform,
+          ...infoColumns(JSON.parse(row.info) as Info),
           remote_addr: row.remote_addr,
           online: 0,
         })
@@ -124,7 +119,7 @@ export function pairings(parts: PairingParts): Rules<'pairings'> {
         })
       const code = newLegibleCode(codeLength)
       const secret = newUid()
-      const { id = '', pretty_name = '', version = '', arch = '', platform = '' } = body.info
+      const { id, pretty_name, version, arch, platform } = body.info
       const expires_at = iso(now + valid_ms)
       await stores.pairings.insert({
         secret: hashOf(secret),
@@ -135,7 +130,13 @@ export function pairings(parts: PairingParts): Rules<'pairings'> {
         mac: body.identity ? (body.identity.mac ?? '') : null,
         public_key: body.public_key,
         fingerprint,
-        info: JSON.stringify({ id, pretty_name, version, arch, platform }),
+        info: JSON.stringify({
+          id: factText(id),
+          pretty_name: factText(pretty_name),
+          version: factText(version),
+          arch: factText(arch),
+          platform: factText(platform),
+        }),
         state: 'waiting',
         namespace: null,
         confirmed_by: null,

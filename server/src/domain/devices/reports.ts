@@ -7,6 +7,7 @@ import type { Bus } from '../../bus/bus.ts'
 import type { DeviceRow } from '../../storage/devices.ts'
 import type { Stores } from '../../storage/stores.ts'
 import type { AgentUpdates } from './agent-updates.ts'
+import { infoColumns } from './enrolment.ts'
 
 export interface ReportParts {
   stores: Stores
@@ -37,7 +38,7 @@ export function deviceReports({ stores, bus, updates, longestPing_s }: ReportPar
       const agent = agentIn(said)
       const facts: Partial<DeviceRow> = {
         ...(source === undefined ? {} : { remote_addr: source }),
-        ...(said.info ? { ...infoIn(said.info), ...updates.reported(agent, row) } : {}),
+        ...(said.info ? { ...infoColumns(said.info), ...updates.reported(agent, row) } : {}),
       }
       const next = { ...row, ...facts, ping_s: Math.min(said.ping_s ?? row.ping_s, longestPing_s) }
       const changed = (Object.keys(facts) as (keyof DeviceRow)[]).filter((name) => row[name] !== next[name])
@@ -61,14 +62,6 @@ export function deviceReports({ stores, bus, updates, longestPing_s }: ReportPar
     },
   }
 }
-
-const infoIn = (info: NonNullable<DeviceReport['info']>) => ({
-  info_id: info.id ?? '',
-  info_pretty_name: info.pretty_name ?? '',
-  info_version: info.version ?? '',
-  info_arch: info.arch ?? '',
-  info_platform: info.platform ?? '',
-})
 
 /** Only our own agents update themselves. */
 function agentIn({ info, agent }: DeviceReport): AgentReport | undefined {

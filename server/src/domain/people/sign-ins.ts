@@ -5,6 +5,7 @@ import { part, say, type SentencePart } from '@hawser/contract/sentences'
 import type { SignIn } from '@hawser/contract/sign-ins'
 import type { Bus } from '../../bus/bus.ts'
 import { iso, minute_ms, type Clock } from '../../kit/clock.ts'
+import { oneLine } from '../../kit/log.ts'
 import type { Stores } from '../../storage/stores.ts'
 import type { SignInRow } from '../../storage/sign-ins.ts'
 import type { Audit } from '../audit/audit.ts'
@@ -19,12 +20,7 @@ const longestAgent = 256
 const notedEvery_ms = 5 * minute_ms
 
 /** What a client says it is, as it is kept: one short line. */
-export function agentOf(agent = ''): string {
-  return agent
-    .toWellFormed()
-    .replaceAll(/[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}\s]+/gu, ' ')
-    .slice(0, longestAgent)
-}
+export const agentOf = (agent = ''): string => oneLine(agent).slice(0, longestAgent)
 
 const browsers: readonly (readonly [RegExp, string])[] = [
   [/\bEdgA?\//, 'Edge'],

@@ -64,13 +64,13 @@ test('short sessions cost one commit each and one together, also after a commit 
     ),
   )
   expect(seen.commits).toBe(3)
-  for (const session of begun) session.note({ type: 'exec', term: 'vt220' })
+  for (const session of begun) session.note({ type: 'exec', term: 'vt220\u202e' })
   for (const session of begun.slice(1)) session.finish()
   await eventually(async () =>
     expect(await rows()).toMatchObject([
-      { type: 'exec', term: 'vt220', active: 1 },
-      { type: 'exec', term: 'vt220', active: 0 },
-      { type: 'exec', term: 'vt220', active: 0 },
+      { type: 'exec', term: 'vt220?', active: 1 },
+      { type: 'exec', term: 'vt220?', active: 0 },
+      { type: 'exec', term: 'vt220?', active: 0 },
     ]),
   )
   expect(seen.commits).toBe(4)

@@ -9,6 +9,7 @@ import type { Participant } from '@hawser/contract/sharing'
 import type { SessionKey, SessionMethod, SessionPerson, SessionOrigin } from '@hawser/contract/sessions'
 import { iso, minute_ms, second_ms, type Clock } from '../../kit/clock.ts'
 import { Counter } from '../../kit/counter.ts'
+import { safeText } from '../../kit/log.ts'
 import type { SessionRow } from '../../storage/sessions.ts'
 import type { Stores } from '../../storage/stores.ts'
 import { actorOf, actorOfPerson, theServer, type Audit, type AuditNote } from '../audit/audit.ts'
@@ -328,7 +329,7 @@ export function liveSessions({
         if (change.type) typed(entries.get(uid), change.type)
         note(uid, {
           ...change,
-          ...(term === undefined ? {} : { term: term.slice(0, longest_term) }),
+          ...(term === undefined ? {} : { term: safeText(term, longest_term - 1) }),
           ...(kept_for === undefined ? {} : { kept_for: JSON.stringify(kept_for) }),
         })
       },
