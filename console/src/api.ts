@@ -71,7 +71,9 @@ async function renew(): Promise<void> {
 /** The signed-in user, with a fresh token, which it saves. */
 async function fetchMe(): Promise<UserSession> {
   try {
-    const { body } = await client({ url: '', token: auth.token(), fetch: fetchWho }).users.refresh()
+    const { body } = await client({ url: '', token: auth.token(), fetch: fetchWho }).users.refresh({
+      query: { keep_namespace: true },
+    })
     if (auth.token() !== '') auth.save(body)
     return body
   } catch (error) {

@@ -76,10 +76,18 @@ export const users = {
   refresh: operation({
     title: 'User info',
     summary:
-      'The caller’s profile with a fresh token for the same namespace; also for a token that a role change has ended.',
+      'The caller’s profile with a fresh token for the preferred namespace; also for a token that a role change has ended.',
     method: 'GET',
     path: '/api/auth/user',
     access: userOfAnyRole,
+    query: Type.Object({
+      keep_namespace: Type.Optional(
+        Type.Boolean({
+          description:
+            'Whether the fresh token is for the namespace of the old one, while the caller is a member there.',
+        }),
+      ),
+    }),
     answer: UserSession,
     failures: [],
     example: {},

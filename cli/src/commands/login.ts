@@ -108,7 +108,10 @@ export const status: Command = {
       return signInCode
     }
     // Refresh the token: it lives longer, and after a change of role the old one has stopped working.
-    const who = credential === 'api-key' ? undefined : (await api.users.refresh()).body
+    const who =
+      credential === 'api-key'
+        ? undefined
+        : (await api.users.refresh({ query: { keep_namespace: true } })).body
     if (who) context.accounts.save(server, { token: who.token, username: who.user, tenant: who.tenant })
     const mine = (await client(context.options()).namespaces.list({ query: { per_page: 100 } })).body
     const here = who ? mine.find(({ tenant_id }) => tenant_id === who.tenant) : mine[0]

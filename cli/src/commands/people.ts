@@ -86,7 +86,7 @@ const handOver: Command = {
       : { password: given.value('password') ?? (await promptSecret('Password', 'give --password')) }
     await api.namespaces.handOver({ params: { tenant: tenant_id, uid }, body })
     // The token of the owner has ended with the role.
-    const { body: now } = await api.users.refresh()
+    const { body: now } = await api.users.refresh({ query: { keep_namespace: true } })
     context.accounts.save(context.server(), { token: now.token, username: now.user, tenant: now.tenant })
     context.say(
       `${safeText(given.words[1]!)} is the owner of ${safeText(name)} now, and you are an administrator.`,

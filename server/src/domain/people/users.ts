@@ -301,10 +301,15 @@ export function users(parts: UserParts): Rules<'users'> & { admin: UserAdministr
     login: signInWith,
     auth: signInWith,
 
-    async refresh(_, caller) {
+    async refresh({ query }, caller) {
       const user = await callingUser(stores, caller)
       const { token_id, token_tenant } = caller
-      return signIn.renewed(user, signInOf(token_id), token_tenant, endOfIssued(user, caller))
+      return signIn.renewed(
+        user,
+        signInOf(token_id),
+        query.keep_namespace ? token_tenant : undefined,
+        endOfIssued(user, caller),
+      )
     },
     namespaceToken: ({ params }, caller) => namespaceToken(caller, params.tenant),
     token: ({ params }, caller) => namespaceToken(caller, params.tenant),
