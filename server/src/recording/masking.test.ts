@@ -13,7 +13,8 @@ function maskedIn(text: string, pieces: readonly string[] = [text]): { text: str
 }
 const stars = (length: number): string => '*'.repeat(length)
 
-test.each([
+/** A text, what is shown before its secret, the width of that, and what is shown behind it. */
+const examples: readonly (readonly [string, string, number, string])[] = [
   ['export GITHUB=ghp_16C7e42F292c6912E7710c838347Ae178B4a; ls', 'export GITHUB=ghp_', 36, '; ls'],
   ['key AKIAIOSFODNN7EXAMPLE here', 'key AKIA', 16, ' here'],
   [
@@ -37,8 +38,24 @@ test.each([
   ['token=\x1b[31mabc\x1b[0mdef ', 'token=\x1b[31m***\x1b[0m', 3, ' '],
   ['\x1b]0;token=abc\x1b\\$ ls', '\x1b]0;token=', 3, '\x1b\\$ ls'],
   ['token=abc\x1b(Bdef ', 'token=***\x1b(B', 3, ' '],
-])('%s', (text, before, length, after) => {
-  expect(maskedIn(text)).toEqual({ text: `${before}${stars(length)}${after}`, count: 1 })
+  // With colours within the text, as `grep pass` prints it.
+  ['\x1b[01;31m\x1b[Kpass\x1b[m\x1b[Kword=hunter2 ', '\x1b[01;31m\x1b[Kpass\x1b[m\x1b[Kword=', 7, ' '],
+  ['tok\x1b[1me\x1b[mn\x1b[K=hunter2 ', 'tok\x1b[1me\x1b[mn\x1b[K=', 7, ' '],
+  ['key \x1b[32mghp_\x1b[0mabc ', 'key \x1b[32mghp_\x1b[0m', 3, ' '],
+  ['key\x1b[5;5HAKI\x1b[1mAabc ', 'key\x1b[5;5HAKI\x1b[1mA', 3, ' '],
+  ['key \x1b(B\x1b[mghp_abc ', 'key \x1b(B\x1b[mghp_', 3, ' '],
+  // A title is searched, whatever came before it.
+  ['pass\x1b]0;token=abc\x07 ', 'pass\x1b]0;token=', 3, '\x07 '],
+  // An option within a word ends with the name of a field.
+  ['x--password=hunter2 ok', 'x--password=', 7, ' ok'],
+]
+
+test.each(examples)('%s', (text, before, length, after) => {
+  const masked = { text: `${before}${stars(length)}${after}`, count: 1 }
+  expect(maskedIn(text)).toEqual(masked)
+  for (let at = 1; at < text.length; at++)
+    expect(maskedIn(text, [text.slice(0, at), text.slice(at)]), `cut at ${at}`).toEqual(masked)
+  expect(maskedIn(text, [...text])).toEqual(masked)
 })
 
 test('a line that a shell wraps goes on being masked', () => {
@@ -81,6 +98,9 @@ test.each([
   ['task-force, disk-usage and risk-free'],
   ['--token-file /run/x'],
   ['Eurasia and Asia'],
+  ['Eur\x1b[01;31m\x1b[Kasia\x1b[m\x1b[Kn'],
+  ['pass\x1b[2;1Hword=hunter2'],
+  ['x--password hunter2'],
   ['-----BEGIN PUBLIC KEY-----\r\nMIIB\r\n-----END PUBLIC KEY-----'],
 ])('%j is shown as it is', (text) => {
   const bytes = Buffer.from(text)
@@ -100,7 +120,14 @@ test('however the output is cut, the same is masked', () => {
     '\r\n',
     ' \r',
     'abcDEF012',
+    ',',
+    '\\',
+    '\\n',
+    '|',
+    '\x1b',
     '\x1b[1;31m',
+    '\x1b[m\x1b[K',
+    '\x1b[A',
     '\x1b(B',
     '\x1b[5;5H',
     '\x1b]0;x\x07',
@@ -108,9 +135,14 @@ test('however the output is cut, the same is masked', () => {
     '@',
     '/',
     '\xc3\xa4',
+    '\xe2\x94\x82',
   ]
+  const word = (): string => {
+    const whole = words[random(words.length)] ?? ''
+    return random(3) === 0 ? whole.slice(0, random(6)) : whole
+  }
   for (let turn = 0; turn < 500; turn++) {
-    const text = Array.from({ length: 30 }, () => words[random(words.length)]).join('')
+    const text = Array.from({ length: 30 }, word).join('')
     const pieces: string[] = []
     for (let at = 0; at < text.length;) {
       const length = 1 + random(turn % 2 === 0 ? 1 : 12)

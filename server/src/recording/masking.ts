@@ -22,6 +22,10 @@ export interface ShapeFinder {
   readonly next: Uint16Array
   /** For each state the shape whose text has just ended, plus one; 0: none. */
   readonly found: Uint8Array
+  /** For each shape, by its number in `found`, the one whose text is the end of its text; 0: none. */
+  readonly shorter: Uint8Array
+  /** For each state, whether enough of a text has come that a colour within it is stepped over. */
+  readonly colourable: Uint8Array
   readonly width: number
   /** How many bytes can be skipped, by the last two of four bytes; 0: the four may begin a shape. */
   readonly skips: Uint8Array
@@ -44,20 +48,24 @@ export function shapeFinder(shapes: readonly SecretShape[]): ShapeFinder {
   // A trie of the texts, then the way back from each state to the longest text that could still fit.
   const trie: Map<number, number>[] = [new Map<number, number>()]
   const ends: number[] = [0]
+  const endOf: number[] = [0]
+  const colourable: number[] = [0]
   for (const [index, { after }] of shapes.entries()) {
     let state = 0
-    for (const byte of Buffer.from(after)) {
+    for (const [place, byte] of Buffer.from(after).entries()) {
       const kind = classes[byte] ?? 0
       let to = trie[state]?.get(kind)
       if (to === undefined) {
         to = trie.length
         trie.push(new Map<number, number>())
         ends.push(0)
+        colourable.push(place + 1 >= leastColoured ? 1 : 0)
         trie[state]?.set(kind, to)
       }
       state = to
     }
     ends[state] = index + 1
+    endOf.push(state)
   }
   if (trie.length > mostStates || shapes.length > 255)
     throw new RangeError('The texts before secrets are too many.')
@@ -77,25 +85,39 @@ export function shapeFinder(shapes: readonly SecretShape[]): ShapeFinder {
       queue.push(to)
     }
   }
-  return { classes, next, found: Uint8Array.from(ends), width, skips: skipsOf(shapes), shapes }
+  const found = Uint8Array.from(ends)
+  const shorter = Uint8Array.from(endOf, (state) => found[back[state] ?? 0] ?? 0)
+  return {
+    classes,
+    next,
+    found,
+    shorter,
+    colourable: Uint8Array.from(colourable),
+    width,
+    skips: skipsOf(shapes),
+    shapes,
+  }
 }
 
 /** The bytes of a shape that are looked for first. */
 const probed_bytes = 4
+/** So many characters of a text, one less than are probed, are still known behind a colour. */
+const leastColoured = probed_bytes - 1
 
 function skipsOf(shapes: readonly SecretShape[]): Uint8Array {
   const skips = new Uint8Array(0x1_00_00).fill(probed_bytes - 1)
   for (const { after } of shapes)
     for (let end = 1; end < probed_bytes; end++)
       for (const first of bothCases(after[end - 1] ?? ''))
-        for (const second of bothCases(after[end] ?? '')) {
-          const pair = (first.charCodeAt(0) << 8) | second.charCodeAt(0)
+        // A colour may come before the last of the probed bytes.
+        for (const second of [...bothCases(after[end] ?? ''), ...(end === leastColoured ? [escape] : [])]) {
+          const pair = (first << 8) | second
           skips[pair] = Math.min(skips[pair] ?? 0, probed_bytes - 1 - end)
         }
   return skips
 }
 
-const bothCases = (char: string): readonly string[] => [char, char.toUpperCase()]
+const bothCases = (char: string): Buffer => Buffer.from(char + char.toUpperCase(), 'latin1')
 
 const finders = new BoundedMap<string, ShapeFinder>(32)
 
@@ -121,6 +143,7 @@ const cancel = 0x18
 const substitute = 0x1a
 const escape = 0x1b
 const space = 0x20
+const parenthesis = 0x28
 const star = 0x2a
 const comma = 0x2c
 const dash = 0x2d
@@ -155,6 +178,8 @@ const tokenMarks = new Set(Buffer.from('-_.+/='))
 /** Characters of tokens: of base64 in both alphabets, of versions and hexadecimal numbers. */
 const isToken = (byte: number): boolean => isWord(byte) || tokenMarks.has(byte)
 const isDigit = (byte: number): boolean => byte >= 0x30 && byte <= 0x39
+/** Of control sequences: digits, and what is between them. */
+const isParameter = (byte: number): boolean => byte >= 0x30 && byte <= 0x3f
 const isQuote = (byte: number): boolean => byte === 0x22 || byte === 0x27
 const isSpace = (byte: number): boolean => byte === 0x20 || byte === 0x09
 const isLineEnd = (byte: number): boolean => byte === 0x0a || byte === 0x0d
@@ -204,8 +229,8 @@ class StreamMasker implements Masker {
     let out: Buffer | undefined
     let written = 0
     for (let at = 0; at < bytes.length; at++) {
-      if (!this.#masking) {
-        // Up to the byte behind the text of a shape.
+      if (!this.#masking && this.#sequence === 'none') {
+        // Up to the byte behind the text of a shape, or to a colour within one.
         const from = at
         at = this.#search(bytes, at)
         if (out) {
@@ -229,9 +254,12 @@ class StreamMasker implements Masker {
     return out?.subarray(0, written) ?? bytes
   }
 
-  /** Looks for the text of a shape from `at` on. Gives the place behind it, or the length of the bytes. */
+  /**
+   * Looks for the text of a shape from `at` on. Gives the place behind it, or of an escape sequence when a text
+   * has begun, or the length of the bytes.
+   */
   #search(bytes: Uint8Array, at: number): number {
-    const { classes, next, found, width, skips } = this.#finder
+    const { classes, next, found, colourable, width, skips } = this.#finder
     let state = this.#state
     for (;;) {
       if (state === 0) {
@@ -247,7 +275,13 @@ class StreamMasker implements Masker {
       if (at >= bytes.length) break
       // At least one byte, then for as long as something has begun.
       do {
-        state = next[state * width + (classes[bytes[at++] ?? 0] ?? 0)] ?? 0
+        const byte = bytes[at] ?? 0
+        if (byte === escape && colourable[state] === 1) {
+          this.#state = state
+          return at
+        }
+        at++
+        state = next[state * width + (classes[byte] ?? 0)] ?? 0
         if (found[state] !== 0 && this.#opens(bytes, at, found[state] ?? 0)) {
           this.#state = state
           return at
@@ -259,18 +293,27 @@ class StreamMasker implements Masker {
   }
 
   /** Begins to mask behind the text of a shape, unless that is a part of another word. */
-  #opens(bytes: Uint8Array, behind: number, index: number): boolean {
-    const shape = this.#finder.shapes[index - 1]
-    if (!shape || (shape.startsWord && !this.#startsWord(bytes, behind - 1, shape.after.length))) return false
-    this.#masking = newMasking(shape.follows)
-    return true
+  #opens(bytes: Uint8Array, behind: number, found: number): boolean {
+    for (let index = found; index !== 0; index = this.#finder.shorter[index] ?? 0) {
+      const shape = this.#finder.shapes[index - 1]
+      if (!shape || (shape.startsWord && !this.#startsWord(bytes, behind, shape.after.length))) continue
+      this.#masking = newMasking(shape.follows)
+      return true
+    }
+    return false
   }
 
-  /** Takes a byte behind the text of a shape, and says whether it is to be hidden. */
+  /** Takes a byte behind the text of a shape or of a part of one, and says whether it is to be hidden. */
   #takes(bytes: Uint8Array, at: number): boolean {
     const byte = bytes[at] ?? 0
+    if (this.#sequence === 'begun' && !this.#masking && byte !== bracket) {
+      // Neither a colour nor a movement: it ends the text.
+      this.#sequence = 'none'
+      this.#state = 0
+    }
     if (this.#sequence !== 'none') return (this.#skip(byte), false)
-    if (byte === escape) return (this.#enter(), false)
+    if (byte === escape && (this.#masking || this.#finder.colourable[this.#state] === 1))
+      return (this.#enter(), false)
     const hidden = this.#masking !== undefined && this.#hides(this.#masking, byte)
     if (hidden || this.#masking?.begun) return hidden
     // The byte may begin another text, or go on with a longer one, such as `secret_key` after `secret`.
@@ -389,11 +432,23 @@ class StreamMasker implements Masker {
     if (this.#masking?.follows !== 'block') this.#masking = undefined
   }
 
-  /** Whether the text of a shape, which ended at `at`, begins a word. */
-  #startsWord(bytes: Uint8Array, at: number, length: number): boolean {
-    const place = at - length
-    const byte = place >= 0 ? bytes[place] : this.#before[this.#before.length + place]
-    return byte === undefined || !isWord(byte)
+  /** Whether the text of a shape, which ended before `behind`, begins a word. Colours are no part of words. */
+  #startsWord(bytes: Uint8Array, behind: number, length: number): boolean {
+    const least = behind - this.#before.length
+    const byteAt = (place: number): number =>
+      place < least ? 0 : ((place >= 0 ? bytes[place] : this.#before[this.#before.length + place]) ?? 0)
+    let left = length
+    for (let place = behind - 1; place >= least; place--) {
+      const byte = byteAt(place)
+      let begin = place - 1
+      if (byte >= 0x40) while (isParameter(byteAt(begin))) begin--
+      const [first, second] = [byteAt(begin - 1), byteAt(begin)]
+      if (first === escape && (second === bracket || second === parenthesis)) {
+        if (second === bracket && !harmless.has(byte)) return left === 0
+        place = begin - 1
+      } else if (left-- === 0) return !isWord(byte)
+    }
+    return true
   }
 
   #remember(bytes: Uint8Array): void {
