@@ -96,7 +96,7 @@ describe('destinations', () => {
   })
 
   test('what leads to loopback is loopback where it is forbidden, and only its names where it is allowed', () => {
-    for (const pattern of ['localhost:22', '127.0.0.1:22', '[::1]:22'])
+    for (const pattern of ['localhost:22', '127.0.0.1:22', '[::1]:22', 'ip6-localhost:22'])
       for (const host of [
         'localhost',
         'LOCALHOST.',
@@ -112,12 +112,19 @@ describe('destinations', () => {
         '::1%lo',
         '::ffff:127.0.0.1',
         'x.localhost',
+        'ip6-localhost',
+        'IP6-Loopback.',
+        'localhost.localdomain',
+        'localhost4',
+        'localhost6.localdomain6',
         '',
       ])
         expect([pattern, host, forbids([pattern], host, 22)]).toEqual([pattern, host, true])
     expect(allows(['localhost:22'], '127.0.0.1', 22)).toBe(true)
     expect(allows(['localhost:22'], '127.9.9.9', 22)).toBe(false)
     expect(allows(['localhost:22'], '0.0.0.0', 22)).toBe(false)
+    expect(allows(['localhost:22'], 'ip6-localhost', 22)).toBe(false)
+    expect(allows(['ip6-localhost:22'], 'ip6-localhost', 22)).toBe(true)
   })
 
   test('sockets', () => {

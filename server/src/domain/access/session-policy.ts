@@ -146,17 +146,28 @@ const isClearHost = (host: string): boolean =>
 const isClearPath = (path: string): boolean => path.startsWith('/') && !path.includes('\0')
 
 const loopbackNames = ['localhost', '127.0.0.1', '::1']
+/** More names of it, which the hosts files of distributions have. */
+const hostsFileNames = [
+  'ip6-localhost',
+  'ip6-loopback',
+  'loopback',
+  'localhost.localdomain',
+  'localhost4',
+  'localhost4.localdomain4',
+  'localhost6',
+  'localhost6.localdomain6',
+]
 
 /**
  * The names under which a host is looked for. An exception that allows something means the names of loopback that
- * are always the same; one that forbids something means everything that leads there.
+ * are always the same; one that forbids something means everything that is known to lead there.
  */
 function namesOf(host: string, exceptionAllows: boolean): string[] {
   const name = canonical(host)
+  const names = exceptionAllows ? loopbackNames : [...loopbackNames, ...hostsFileNames]
   const leadsThere =
     name.startsWith('127.') || name.endsWith('.localhost') || name === '0.0.0.0' || name === '::'
-  const isLoopback = loopbackNames.includes(name) || (leadsThere && !exceptionAllows)
-  return isLoopback ? [name, ...loopbackNames] : [name]
+  return names.includes(name) || (leadsThere && !exceptionAllows) ? [name, ...names] : [name]
 }
 
 /** `127.1`, `0x7f000001` and `::ffff:127.0.0.1` are one address. An empty host is the device itself. */
