@@ -2,14 +2,16 @@
 // connections. Events are written in batches, a quarter of a second late at most; the audit log gets its
 // entries in the same transaction. People in sessions cause events, as many as they like, so of each
 // session so many are kept, and so much text; the others are counted, and the end of the session says
-// how many there were.
+// how many there were. The audit log has a summary of those that have no entry of their own, once a minute.
+import { randomInt } from 'node:crypto'
 import {
   sessionEvents_most,
   type SessionEventKind,
   type SessionEventOutcome,
 } from '@hawser/contract/session-events'
 import type { AuditAction } from '@hawser/contract/audit-actions'
-import { iso, type Clock } from '../../kit/clock.ts'
+import { iso, minute_ms, type Clock } from '../../kit/clock.ts'
+import { safeText } from '../../kit/log.ts'
 import type { SessionEventRow } from '../../storage/session-events.ts'
 import type { Stores } from '../../storage/stores.ts'
 import type { Audit, AuditNote } from '../audit/audit.ts'
@@ -60,19 +62,37 @@ const batch = 200
 const mostText = 512 * 1024
 /** Of a path, a command or a sentence. */
 const longestText = 4_096
-/** Entries in the audit log for each action in one session; the last one counts the others. */
+/** Entries in the audit log for each action in one session, at once; each minute allows another one. */
 const mostAudited = 100
+const refill_ms = minute_ms
+/** Of the events without an entry of their own, a summary names so many. */
+const mostNamed = 20
+/** Of a text in a summary: its beginning and its end. All of them must fit into one entry. */
+const longestNamed = { start: 40, end: 120 }
+/** Addresses of one session that are remembered. */
+const mostForwards = 2_000
 /** Text that waits for the database, of all sessions. */
 const mostWaiting = 16 * 1024 * 1024
 /** What an event needs beside its text. */
 const event_bytes = 512
+
+/** What the audit log still takes of one action in a session. */
+interface Allowance {
+  entries: number
+  at: number
+  /** Events that have no entry, and some of them: by chance, so that nobody chooses which. */
+  more: number
+  some: Record<string, unknown>[]
+}
 
 type Row = Omit<SessionEventRow, 'tenant_id'>
 
 export function sessionEvents(parts: SessionEventParts): SessionEvents {
   const { stores, audit, clock } = parts
   const waiting = new Map<string, Row>()
-  let entries: AuditNote[] = []
+  let entries: { readonly entry: AuditNote; readonly bytes: number }[] = []
+  /** What writes the summaries of sessions that have some to write. */
+  const summaries = new Set<() => void>()
   let waiting_bytes = 0
   let dropped = 0
   let timer: NodeJS.Timeout | undefined
@@ -90,8 +110,9 @@ export function sessionEvents(parts: SessionEventParts): SessionEvents {
 
   function note(entry: AuditNote): void {
     if (waiting_bytes > mostWaiting) return void (dropped += 1)
-    waiting_bytes += event_bytes
-    entries.push(entry)
+    const bytes = event_bytes + 2 * JSON.stringify(entry.record.detail).length
+    waiting_bytes += bytes
+    entries.push({ entry, bytes })
     soon()
   }
 
@@ -111,7 +132,10 @@ export function sessionEvents(parts: SessionEventParts): SessionEvents {
         const notes = entries.slice(0, batch)
         await stores.transaction(async (inside) => {
           if (some.length > 0) await inside.sessionEventBatches.save(some.map(([, row]) => row))
-          await audit.append(inside, notes)
+          await audit.append(
+            inside,
+            notes.map(({ entry }) => entry),
+          )
         })
         // A row that changed meanwhile is written again.
         for (const [key, row] of some)
@@ -120,13 +144,19 @@ export function sessionEvents(parts: SessionEventParts): SessionEvents {
             waiting_bytes -= sizeOf(row)
           }
         entries = entries.slice(notes.length)
-        waiting_bytes -= notes.length * event_bytes
+        for (const { bytes } of notes) waiting_bytes -= bytes
       }
     } catch (error) {
       parts.onError(error)
       if (waiting.size > 0 || entries.length > 0) soon()
     }
   }
+
+  function summarise(): void {
+    for (const write of summaries) write()
+    summaries.clear()
+  }
+  const summarising = setInterval(summarise, refill_ms).unref()
 
   function of({
     uid,
@@ -139,17 +169,46 @@ export function sessionEvents(parts: SessionEventParts): SessionEvents {
     let text = 0
     let unkept = 0
     let isOver = false
-    const audited = new Map<AuditAction, number>()
+    const allowances = new Map<AuditAction, Allowance>()
     /** Addresses that the audit log has for this session. */
     const forwards = new Set<string>()
+
+    function allowanceOf(action: AuditAction): Allowance {
+      const now = clock.now()
+      const one = allowances.get(action) ?? { entries: mostAudited, at: now, more: 0, some: [] }
+      one.entries = Math.min(mostAudited, one.entries + Math.max(0, now - one.at) / refill_ms)
+      one.at = now
+      allowances.set(action, one)
+      return one
+    }
+
+    function leaveOut(allowance: Allowance, row: Row): void {
+      const place = allowance.more < mostNamed ? allowance.more : randomInt(allowance.more + 1)
+      if (place < mostNamed) allowance.some[place] = inShort(auditDetail(row))
+      allowance.more += 1
+      summaries.add(writeSummaries)
+    }
+
+    /** Each takes the place of an entry. */
+    function writeSummaries(): void {
+      for (const [action, { more, some }] of allowances) {
+        if (more === 0) continue
+        const allowance = allowanceOf(action)
+        Object.assign(allowance, { entries: allowance.entries - 1, more: 0, some: [] })
+        note({ by, record: { action, target, detail: { ...detail, more, some } } })
+      }
+    }
 
     function auditEvent(row: Row): void {
       const action = actionOf(row)
       if (!action || (action === 'forward.opened' && forwards.has(row.subject))) return
-      const count = (audited.get(action) ?? 0) + 1
-      audited.set(action, count)
-      if (count > mostAudited) return
-      if (action === 'forward.opened') forwards.add(row.subject)
+      const allowance = allowanceOf(action)
+      if (allowance.entries < 1) return leaveOut(allowance, row)
+      allowance.entries -= 1
+      if (action === 'forward.opened') {
+        if (forwards.size >= mostForwards) forwards.clear()
+        forwards.add(row.subject)
+      }
       note({ by, record: { action, target, detail: { ...detail, ...auditDetail(row) } } })
     }
 
@@ -192,9 +251,8 @@ export function sessionEvents(parts: SessionEventParts): SessionEvents {
           keep(
             rowOf({ kind: 'more', subject: '', outcome: 'done', why: `${unkept} more events are not kept.` }),
           )
-        for (const [action, count] of audited)
-          if (count > mostAudited)
-            note({ by, record: { action, target, detail: { ...detail, more: count - mostAudited } } })
+        writeSummaries()
+        summaries.delete(writeSummaries)
       },
     }
   }
@@ -202,6 +260,8 @@ export function sessionEvents(parts: SessionEventParts): SessionEvents {
   return {
     of,
     async [Symbol.asyncDispose]() {
+      clearInterval(summarising)
+      summarise()
       clearTimeout(timer)
       timer = undefined
       await writing
@@ -231,4 +291,16 @@ function auditDetail({ kind, subject, outcome, received, sent, sha256, why }: Ro
   if (outcome === 'refused') return { kind, subject, why }
   if (kind === 'forward' || kind === 'listen') return { kind, destination: subject }
   return { kind, path: subject, outcome, bytes: received + sent, ...(sha256 === '' ? {} : { sha256 }) }
+}
+
+/** The same with texts of a bounded length, however they are written in JSON. */
+const inShort = (detail: Record<string, unknown>): Record<string, unknown> =>
+  Object.fromEntries(
+    Object.entries(detail).map(([name, value]) => [name, typeof value === 'string' ? short(value) : value]),
+  )
+
+function short(text: string): string {
+  const { start, end } = longestNamed
+  const isLong = text.length > start + end
+  return safeText(isLong ? `${text.slice(0, start)}…${text.slice(-end)}` : text, start + end + 1)
 }
