@@ -2,7 +2,6 @@
 // A connection can be dead for minutes without a sign of it; whoever has sent something and waits in
 // vain asks here. Any byte that comes is an answer, so a slow connection that is full of data is not
 // taken for a dead one.
-import { performance } from 'node:perf_hooks'
 import type { Duplex } from 'node:stream'
 import { ConnectionLost } from './errors.ts'
 import type { Mux } from './yamux.ts'
@@ -13,22 +12,40 @@ export interface Liveness {
   check(): void
 }
 
-/** Watches what comes on the carrier of a session. A peer has `answer_ms` to say something. */
+/**
+ * Watches what comes on the carrier of a session. Once somebody asks, a peer that has said nothing for
+ * `answer_ms` is pinged, and has as long again to say something.
+ */
 export function liveness(carrier: Duplex, mux: Mux, answer_ms = 5_000): Liveness {
   let heard_at = performance.now()
-  let checking: NodeJS.Timeout | undefined
+  /** When somebody asked last, and when the peer was pinged for it. */
+  let asked_at = -Infinity
+  let pinged_at = -Infinity
+  let timer: NodeJS.Timeout | undefined
   carrier.on('data', () => void (heard_at = performance.now()))
-  void mux.ended.then(() => clearTimeout(checking))
+  void mux.ended.then(() => clearTimeout(timer))
+
+  function look(): void {
+    timer = undefined
+    if (heard_at >= asked_at) return
+    const left_ms = Math.max(heard_at, pinged_at) + answer_ms - performance.now()
+    if (left_ms > 0) return again(left_ms)
+    if (pinged_at > heard_at)
+      return mux.close(new ConnectionLost('The peer does not answer.', { silent: true }))
+    pinged_at = performance.now()
+    mux.ping().catch(() => undefined)
+    again(answer_ms)
+  }
+
+  function again(after_ms: number): void {
+    timer = setTimeout(look, Math.ceil(after_ms))
+    timer.unref()
+  }
+
   return {
     check() {
-      if (checking || performance.now() - heard_at < answer_ms) return
-      const asked_at = performance.now()
-      mux.ping().catch(() => undefined)
-      checking = setTimeout(() => {
-        checking = undefined
-        if (heard_at < asked_at) mux.close(new ConnectionLost('The peer does not answer.', { silent: true }))
-      }, answer_ms)
-      checking.unref()
+      asked_at = performance.now()
+      if (!timer) look()
     },
   }
 }

@@ -142,8 +142,8 @@ export class ResumableStream extends Duplex {
 
   #sayTimer: NodeJS.Timeout | undefined
   #stallTimer: NodeJS.Timeout | undefined
-  /** Something has come since the timer was set. */
-  #heard = false
+  /** Since when the other end owes us a word: it last said something, or all was acknowledged until then. */
+  #owed_at = 0
 
   constructor(options: ResumableOptions) {
     super({ allowHalfOpen: true, readableHighWaterMark: 1, writableHighWaterMark: 64 * 1024 })
@@ -192,6 +192,7 @@ export class ResumableStream extends Duplex {
     clearTimeout(this.#grace)
     this.#grace = undefined
     this.#carrier = carrier
+    this.#owed_at = performance.now()
     this.#sent = received
     this.#flushed = received
     this.#carrierReleases = isReleasing(carrier)
@@ -347,6 +348,7 @@ export class ResumableStream extends Duplex {
     const hasMore = this.#sent < this.#replay.end
     const finishes = this.#ending && this.#waiting === undefined && this.#sent <= this.#replay.end
     if (!hasMore && !finishes) return
+    if (this.#sent <= this.#acknowledged) this.#owed_at = performance.now()
     carrier.cork()
     this.#sayNow(carrier)
     while (this.#sent < this.#replay.end && carrier.writableLength < carrierQueue_bytes) {
@@ -386,22 +388,22 @@ export class ResumableStream extends Duplex {
   }
 
   /** While something is unacknowledged, the other end should say something now and then. */
-  #watch(): void {
+  #watch(after_ms = this.#options.stalled_ms ?? defaultStalled_ms): void {
     const { onStalled, stalled_ms = defaultStalled_ms } = this.#options
     if (!onStalled || this.#stallTimer || !this.#carrier || this.#sent <= this.#acknowledged) return
-    this.#heard = false
     this.#stallTimer = setTimeout(() => {
       this.#stallTimer = undefined
-      if (!this.#heard && this.#carrier && this.#sent > this.#acknowledged) onStalled()
-      this.#watch()
-    }, stalled_ms)
+      const left_ms = this.#owed_at + stalled_ms - performance.now()
+      if (left_ms <= 0 && this.#carrier && this.#sent > this.#acknowledged) onStalled()
+      this.#watch(left_ms > 0 ? Math.ceil(left_ms) : stalled_ms)
+    }, after_ms)
     this.#stallTimer.unref()
   }
 
   // ---- receiving
 
   #take(chunk: Buffer): void {
-    this.#heard = true
+    this.#owed_at = performance.now()
     let at = 0
     while (at < chunk.length && this.#carrier) {
       if (this.#payloadLeft > 0) {
