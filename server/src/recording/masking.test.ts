@@ -46,6 +46,25 @@ const examples: readonly (readonly [string, string, number, string])[] = [
   ['key \x1b(B\x1b[mghp_abc ', 'key \x1b(B\x1b[mghp_', 3, ' '],
   // A title is searched, whatever came before it.
   ['pass\x1b]0;token=abc\x07 ', 'pass\x1b]0;token=', 3, '\x07 '],
+  // Quotation marks within a value, as programming languages and shells write them.
+  ['PASSWORD="a\\"b c" ok', 'PASSWORD="', 6, '" ok'],
+  ['PASSWORD="a\\\\" ok', 'PASSWORD="', 3, '" ok'],
+  ['password="\'x" ok', 'password="', 2, '" ok'],
+  // An escaped blank, and a comma before the next character, are parts of a value.
+  ['password=a\\ b ok', 'password=', 4, ' ok'],
+  ['{password: ab, user: y}', '{password: ', 2, ', user: y}'],
+  ['{"token":5,"user":"y"}', '{"token":', 1, ',"user":"y"}'],
+  // JSON within JSON.
+  ['{\\"token\\": \\"abc\\", \\"id\\": 5}', '{\\"token\\": ', 1, '"****", \\"id\\": 5}'],
+  // Operators of other languages.
+  ["'password' => 'hunter2',", "'password' => '", 7, "',"],
+  ['password := "hunter2"\n', 'password := "', 7, '"\n'],
+  ['userPassword:: e1NTSEF9 ok', 'userPassword:: ', 8, ' ok'],
+  ['token = b"abc" ok', 'token = ', 1, '"***" ok'],
+  // Somebody corrects what they type.
+  ['token=ab\b\x1b[Kc ok', 'token=**\b\x1b[K', 1, ' ok'],
+  ['token=ab\b \bc ok', 'token=**\b \b', 1, ' ok'],
+  ['token=ab\b\x1b[Cc\x1b[1Pd ok', 'token=**\b\x1b[C*\x1b[1P', 1, ' ok'],
   // An option within a word ends with the name of a field.
   ['x--password=hunter2 ok', 'x--password=', 7, ' ok'],
 ]
@@ -83,6 +102,33 @@ test('a private key is masked up to its last line', () => {
   )
 })
 
+test('several parts of a value are masked', () => {
+  expect(maskedIn('password=ab,cd,,e ok').text).toBe('password=**,**,,* ok')
+  expect(maskedIn("+ PASSWORD='it'\\''s' ls").text).toBe("+ PASSWORD='**'**'*' ls")
+  expect(maskedIn("PASSWORD=$'a\\'b' ls").text).toBe("PASSWORD=*'****' ls")
+  expect(maskedIn('PASSWORD="ab"cd ls').text).toBe('PASSWORD="**"** ls')
+  expect(maskedIn('password,"a""b","c"').text).toBe('password,"a""b","c"')
+})
+
+test('a private key that is written as one line, or in a table, is masked', () => {
+  const [first, last] = ['-----BEGIN PRIVATE KEY-----', '-----END PRIVATE KEY-----']
+  const shown = (text: string): string => maskedIn(text, [...text]).text
+  expect(shown(`{"key": "${first}\\nMI+/=\\nab\\n${last}\\n", "id": 5}`)).toBe(
+    `{"key": "${first}${stars(13)}${last}\\n", "id": 5}`,
+  )
+  expect(shown(`'${first}\\r\\n' +\r\n 'MI\\/E\\n'\r\n '${last}'`)).toBe(
+    `'${first}****' *\r\n '*******'\r\n '${last}'`,
+  )
+  expect(shown(`| ${first} |\r\n| MIIE |\r\n| ${last} | x`)).toBe(`| ${first} |\r\n| **** |\r\n| ${last} | x`)
+  const bar = '\xe2\x94\x82'
+  expect(shown(`${bar} ${first} ${bar}\r\n${bar} MIIE ${bar}\r\n${bar} ${last} ${bar}`)).toBe(
+    `${bar} ${first} ${bar}\r\n${bar} **** ${bar}\r\n${bar} ${last} ${bar}`,
+  )
+  // A path and a prompt are no parts of a key.
+  expect(shown(`${first}\r\nMIIE\r\nPS C:\\Users> ls`)).toBe(`${first}\r\n****\r\n** ***Users> ls`)
+  expect(shown(`${first}\r\nMIIE\r\n\xe2\x9d\xaf ls`)).toBe(`${first}\r\n****\r\n\xe2\x9d\xaf ls`)
+})
+
 test('a character of several bytes becomes one star', () => {
   const one = masker(finder)
   expect(Buffer.from(one.mask(Buffer.from('password=pässwörd ok'))).toString()).toBe('password=******** ok')
@@ -101,6 +147,9 @@ test.each([
   ['Eur\x1b[01;31m\x1b[Kasia\x1b[m\x1b[Kn'],
   ['pass\x1b[2;1Hword=hunter2'],
   ['x--password hunter2'],
+  ['grep "-----BEGIN PRIVATE KEY-----" file'],
+  ['printf "Enter the password\\n"'],
+  ['token ====='],
   ['-----BEGIN PUBLIC KEY-----\r\nMIIB\r\n-----END PUBLIC KEY-----'],
 ])('%j is shown as it is', (text) => {
   const bytes = Buffer.from(text)
@@ -134,6 +183,9 @@ test('however the output is cut, the same is masked', () => {
     '-----',
     '@',
     '/',
+    '=>',
+    '\b',
+    '$',
     '\xc3\xa4',
     '\xe2\x94\x82',
   ]

@@ -137,6 +137,7 @@ export function finderOf(after: readonly string[] | false = []): ShapeFinder | u
 }
 
 const bell = 0x07
+const backspace = 0x08
 const lineFeed = 0x0a
 const carriageReturn = 0x0d
 const cancel = 0x18
@@ -150,6 +151,7 @@ const dash = 0x2d
 const slash = 0x2f
 const colon = 0x3a
 const equals = 0x3d
+const greater = 0x3e
 const atSign = 0x40
 const bracket = 0x5b
 const backslash = 0x5c
@@ -160,6 +162,10 @@ const beginsString = new Set([0x5d, 0x50, 0x5e, 0x5f])
  * shells do while typing.
  */
 const harmless = new Set(Buffer.from('mhlK'))
+
+/** Control sequences that insert and delete characters, which shells do within a line while somebody types. */
+const edits = new Set(Buffer.from('@P'))
+const stepsRight = 0x43
 
 /** A value that is longer is none. */
 const longest_bytes = 4_096
@@ -187,6 +193,13 @@ const valueEnds = new Set(Buffer.from('"\',;&>'))
 /** White space, and characters between fields, commands and arguments, end a value that is not in quotes. */
 const endsValue = (byte: number): boolean => byte <= 0x20 || byte === 0x7f || valueEnds.has(byte)
 
+/** What comes before the quotes of some texts: `$'a'` in shells, `b'a'` in Python, `@"a"` in C#. */
+const stringPrefixes = new Set(Buffer.from('$@bfruBFRU'))
+/** What a backslash may stand before in a private key that is a text of a program. */
+const escapedInKeys = new Set(Buffer.from('nrt\\/"\' \r\n'))
+/** The lines of tables, beside the lines of a private key. */
+const framesKeys = new Set(Buffer.from('|│'))
+
 /** The state of the masker between the text of a shape and the end of the secret. */
 interface Masking {
   readonly follows: Follows
@@ -198,12 +211,21 @@ interface Masking {
   quote: number
   /** Characters since the text, then those of the secret. */
   length: number
+  /** The byte before, without escape sequences. */
+  last: number
   /** Dashes one after the other; five end a private key. */
   dashes: number
+  /** Backslashes one after the other. */
+  slashes: number
+  /** Backslashes before the opening quotation mark: there are some when the quotes are within others. */
+  opening: number
+  /** Whether a quoted part of the value has ended: a shell's value may have several. */
+  parts: boolean
   /**
-   * Shells end a full line with a space and a carriage return: `space` after the first, `return` after both.
+   * The byte before may have ended the value: a comma does so before a blank, a quotation mark before all but
+   * words and other quotes. Shells end a full line with a space and a carriage return: `return` after both.
    */
-  wrapping: 'no' | 'space' | 'return'
+  pause: 'no' | 'space' | 'return' | 'comma' | 'quote'
 }
 
 /** Where in an escape sequence the output is. A string is a title or the like. */
@@ -214,6 +236,8 @@ class StreamMasker implements Masker {
   /** The finder's state. */
   #state = 0
   #masking: Masking | undefined
+  /** Whether the last byte was hidden. */
+  #hidden = false
   #sequence: Sequence = 'none'
   /** Bytes of the escape sequence so far. */
   #sequence_bytes = 0
@@ -240,9 +264,10 @@ class StreamMasker implements Masker {
         if (at >= bytes.length) break
       }
       const byte = bytes[at] ?? 0
-      // The rest of a character of several bytes has no width of its own.
-      const isRest = this.#masking?.begun === true && byte >= 0x80 && byte < 0xc0
+      // The rest of a hidden character of several bytes has no width of its own.
+      const isRest = this.#hidden && byte >= 0x80 && byte < 0xc0
       const hidden = isRest || this.#takes(bytes, at)
+      this.#hidden = hidden
       if (hidden && !out) {
         out = Buffer.allocUnsafe(bytes.length)
         out.set(bytes.subarray(0, at))
@@ -325,25 +350,54 @@ class StreamMasker implements Masker {
 
   /** Whether the byte is a part of the secret; ends the masking when the byte is behind it. */
   #hides(at: Masking, byte: number): boolean {
+    const { last } = at
+    at.last = byte
     at.length++
-    if (at.follows === 'block') return this.#hidesLine(at, byte)
-    if (!at.begun) return this.#begins(at, byte)
-    const { wrapping } = at
-    at.wrapping = 'no'
-    if (wrapping === 'space' && byte === carriageReturn) return ((at.wrapping = 'return'), false)
-    if (wrapping === 'space' && at.quote === 0) return this.#end()
-    if (wrapping === 'return' && byte === lineFeed) return this.#end()
-    if (at.length > longest_bytes) return this.#end()
-    if (byte === space) {
-      at.wrapping = 'space'
-      return at.quote !== 0
-    }
-    if (at.quote === 0 ? !continues(at.follows, byte) : byte === at.quote || isLineEnd(byte))
-      return this.#end()
-    return true
+    if (at.follows === 'block') return this.#hidesLine(at, byte, last)
+    return at.begun ? this.#goesOn(at, byte, last) : this.#begins(at, byte, last)
   }
 
-  #begins(at: Masking, byte: number): boolean {
+  #goesOn(at: Masking, byte: number, last: number): boolean {
+    const { pause, slashes } = at
+    at.pause = 'no'
+    at.slashes = byte === backslash ? slashes + 1 : 0
+    // Somebody corrects what they type; some terminals write a space over a character.
+    if (byte === backspace) return false
+    if (pause === 'space' && byte === carriageReturn) return ((at.pause = 'return'), false)
+    if (pause === 'space' && at.quote === 0) return this.#end()
+    if (pause === 'return' && byte === lineFeed) return this.#end()
+    if (pause === 'comma' && byte !== comma && endsValue(byte)) return this.#end()
+    if (pause === 'quote' && !isQuote(byte) && byte !== backslash && !isWord(byte)) return this.#end()
+    if (at.length > longest_bytes) return this.#end()
+    if (byte === space) {
+      if (at.quote === 0 && slashes % 2 === 1) return true
+      at.pause = 'space'
+      return at.quote !== 0
+    }
+    if (at.quote !== 0) return this.#hidesQuoted(at, byte, slashes)
+    if (at.follows === 'token' || at.follows === 'address') return continues(at.follows, byte) || this.#end()
+    if (byte === comma) return ((at.pause = 'comma'), false)
+    if (!isQuote(byte)) return !endsValue(byte) || this.#end()
+    if (at.parts && slashes % 2 === 1) return true
+    const isPrefixed = at.length === 2 && stringPrefixes.has(last)
+    if (!at.parts && !isPrefixed && slashes !== at.length - 1) return this.#end()
+    at.quote = byte
+    at.opening = at.parts ? 0 : slashes
+    return false
+  }
+
+  /** Within quotes: up to the same quotation mark with no more backslashes before it than the first one had. */
+  #hidesQuoted(at: Masking, byte: number, slashes: number): boolean {
+    if (isLineEnd(byte)) return this.#end()
+    const isWithin = at.opening === 0 ? slashes % 2 === 1 : slashes > at.opening
+    if (byte !== at.quote || isWithin) return true
+    at.quote = 0
+    at.parts = true
+    at.pause = 'quote'
+    return false
+  }
+
+  #begins(at: Masking, byte: number, last: number): boolean {
     if (at.follows === 'token') return isToken(byte) ? this.#begin(at) : this.#end()
     if (at.follows === 'address') return this.#beginsPassword(at, byte)
     if (isSpace(byte)) {
@@ -352,16 +406,22 @@ class StreamMasker implements Masker {
       return at.length > mostBetween ? this.#end() : false
     }
     if (isQuote(byte)) {
+      if (at.quote !== 0) return byte === at.quote ? this.#end() : this.#begin(at)
       // Before the `:` a quotation mark ends the name of a field.
-      if (at.quote !== 0) return this.#end()
       if (at.assigned) at.quote = byte
       return false
     }
-    if (!at.assigned && (byte === equals || byte === colon)) {
+    if (!at.assigned) {
+      // Within other quotes the name of a field ends with a backslash and a quotation mark.
+      if (byte === backslash && at.length <= mostBetween) return false
+      if (last === backslash || (byte !== equals && byte !== colon)) return this.#end()
       at.assigned = true
       return false
     }
-    return at.assigned && !endsValue(byte) ? this.#begin(at) : this.#end()
+    // `:=`, `=>` and the like.
+    const isOperator = byte === equals || byte === colon || byte === greater
+    if (isOperator && (last === equals || last === colon)) return false
+    return endsValue(byte) ? this.#end() : this.#begin(at)
   }
 
   /**
@@ -375,18 +435,25 @@ class StreamMasker implements Masker {
     return false
   }
 
-  /** The lines of a private key: everything but dashes and white space, until something is no part of one. */
-  #hidesLine(at: Masking, byte: number): boolean {
+  /**
+   * The lines of a private key: everything but dashes, white space and what frames lines, until something is no
+   * part of one. Its line ends may be written as `\n`.
+   */
+  #hidesLine(at: Masking, byte: number, last: number): boolean {
     at.dashes = byte === dash ? at.dashes + 1 : 0
     if (at.dashes === 5 || at.length > longestBlock_bytes) return this.#end()
-    if (byte === dash || byte <= space) return false
-    if (!isToken(byte) && byte !== colon && byte !== comma) return this.#end()
+    if (last === backslash && !escapedInKeys.has(byte)) return this.#end()
+    if (byte === dash || byte <= space || framesKeys.has(byte)) return false
+    // A quotation mark right behind the first line ends a text that is no key.
+    if (isQuote(byte) && at.begun) return false
+    if (!isToken(byte) && byte !== colon && byte !== comma && byte !== backslash) return this.#end()
     return at.begun || this.#begin(at)
   }
 
   #begin(at: Masking): true {
     at.begun = true
     if (at.follows !== 'block') at.length = 1
+    at.slashes = at.last === backslash ? 1 : 0
     this.#state = 0
     this.count++
     return true
@@ -420,7 +487,9 @@ class StreamMasker implements Masker {
       else if (byte === bell) this.#sequence = 'none'
     } else if (byte >= 0x40 && byte <= 0x7e) {
       this.#sequence = 'none'
-      if (!harmless.has(byte)) this.#leave()
+      // The cursor goes one to the right.
+      const isStep = byte === stepsRight && this.#sequence_bytes === 2
+      if (!harmless.has(byte) && !(this.#masking?.begun && (isStep || edits.has(byte)))) this.#leave()
     }
   }
 
@@ -465,14 +534,17 @@ const newMasking = (follows: Follows): Masking => ({
   assigned: false,
   quote: 0,
   length: 0,
+  last: 0,
   dashes: 0,
-  wrapping: 'no',
+  slashes: 0,
+  opening: 0,
+  parts: false,
+  pause: 'no',
 })
 
-function continues(follows: Follows, byte: number): boolean {
+function continues(follows: 'token' | 'address', byte: number): boolean {
   if (follows === 'token') return isToken(byte)
-  if (follows === 'address') return byte !== atSign && byte !== slash && !endsValue(byte)
-  return !endsValue(byte)
+  return byte !== atSign && byte !== slash && !endsValue(byte)
 }
 
 export function masker(finder: ShapeFinder): Masker {
