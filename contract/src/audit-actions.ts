@@ -2,7 +2,7 @@
 // in its stanza; events that no operation causes (a session ends, a login is refused) are in this list, too.
 
 const catalogue = {
-  'device.enrolled': 'A new device joined and waits to be accepted, or was accepted at once.',
+  'device.enrolled': 'A new device joined.',
   'device.accepted': 'A device was accepted.',
   'device.rejected': 'A device was rejected.',
   'device.pending': 'A device was made pending.',

@@ -47,6 +47,20 @@ test('German has every text that is asked for, and no other', () => {
   expect(Object.keys(de).filter((text) => !asked.has(text))).toEqual([])
 })
 
+test('what an entry of the audit log is about has a word', () => {
+  const rules = path.join(import.meta.dirname, '../../server/src/domain')
+  const kinds = globSync('**/*.ts', { cwd: rules })
+    .filter((file) => !file.endsWith('.test.ts'))
+    .flatMap((file) => [
+      ...readFileSync(path.join(rules, file), 'utf8').matchAll(
+        /target(?:: |Of = .{0,120}?=> \()\{\s*kind: '([^']+)'/gs,
+      ),
+    ])
+    .map(([, kind]) => kind!)
+  expect(kinds).toEqual(expect.arrayContaining(['device', 'firewall rule', 'audit stream', 'data budget']))
+  expect([...new Set(kinds)].filter((kind) => !(kind in de))).toEqual([])
+})
+
 test('the sentences that the server refuses with are found in its source', () => {
   const found = serverSentences()
   // Of a rule; of a rule that names the field; by a constant; of a terminal; of a viewer.

@@ -56,11 +56,11 @@ export function Attention({ unrecorded, refused }: { unrecorded: number; refused
       ? [
           [
             'rejected',
-            <Link key="unrecorded" to="/sessions" search={{ past: true }}>
+            <Link key="unrecorded" to="/sessions" search={{ past: true, since: '7d' }}>
               {tn(
                 unrecorded,
-                '{count} session could not be recorded',
-                '{count} sessions could not be recorded',
+                '{count} session of the last 7 days could not be recorded',
+                '{count} sessions of the last 7 days could not be recorded',
               )}
             </Link>,
           ] as const,

@@ -118,7 +118,7 @@ function EntryDetails({ entry }: { entry: AuditEntry }) {
     [t('Who'), [isolated(entry.actor.name), t(entry.actor.kind), entry.actor.id].filter(Boolean).join(' · ')],
     [
       t('What'),
-      [isolated(entry.target.name), entry.target.kind, entry.target.id].filter(Boolean).join(' · '),
+      [isolated(entry.target.name), t(entry.target.kind), entry.target.id].filter(Boolean).join(' · '),
     ],
     [t('From'), entry.source],
     [t('Number'), String(entry.seq)],

@@ -171,7 +171,7 @@ export function DeviceSelection({ chosen, choose }: { chosen: Chosen; choose: (n
               throw new FieldError('tag', t('None of the chosen devices has this tag.'))
             return each(
               async ({ uid, tags }) => tags.includes(tag) && api.devices.removeTag({ params: { uid, tag } }),
-              t('without the tag'),
+              t('untagged'),
             )
           }}
         >

@@ -7,7 +7,7 @@ import { Panel } from './page.tsx'
 import { Person } from './person.tsx'
 import { Empty, QueryList } from './query-content.tsx'
 import { Lamp, Pill, When } from './status.tsx'
-import { t } from '../language/language.ts'
+import { rich, t } from '../language/language.ts'
 
 const few = 5
 
@@ -45,9 +45,11 @@ export function DeviceSessions({ uid }: { uid: string }) {
                 })}
               >
                 <strong>{session.username}</strong>
-              </Link>{' '}
+              </Link>
+              {', '}
               <span className="facts">
-                <Person person={session.person} /> · <When at={session.started_at} />
+                {rich('by {name}', { name: <Person person={session.person} /> })} ·{' '}
+                <When at={session.started_at} />
                 {session.resumes && (
                   <>
                     {' · '}

@@ -5,6 +5,7 @@
 import { rank, type Role } from '@hawser/contract/access'
 import type { Device } from '@hawser/contract/devices'
 import type { Session } from '@hawser/contract/sessions'
+import { inFull } from '../language/format.ts'
 import { msg, t } from '../language/language.ts'
 import { themes, type Theme } from '../theme.ts'
 
@@ -263,8 +264,12 @@ const stateOf = ({ status, online }: Device): string =>
 
 const sessionName = ({ username, device }: Session): string =>
   t('{user} on {device}', { user: username, device: device.name })
-const sessionState = ({ active, held, person }: Session): string =>
-  [held ? t('held session') : active ? t('live session') : t('session that is over'), person.name]
+const sessionState = ({ active, held, person, started_at }: Session): string =>
+  [
+    held ? t('held session') : active ? t('live session') : t('session that is over'),
+    person.name,
+    inFull(started_at),
+  ]
     .filter(Boolean)
     .join(', ')
 

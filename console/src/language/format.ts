@@ -101,20 +101,12 @@ export const number = (value: number, options?: Intl.NumberFormatOptions): strin
 const units = ['', 'kB', 'MB', 'GB', 'TB', 'PB'] as const
 const oneDigit = { minimumFractionDigits: 1, maximumFractionDigits: 1 }
 
-/** As 1.5 GB, in powers of a thousand, as providers of mobile data count. */
+/** As 1.5 GB, in powers of a thousand, as disks and providers of mobile data count. */
 export function bytesText(bytes: number): string {
   const power = Math.min(units.length - 1, Math.floor(Math.log10(Math.max(1, bytes)) / 3))
   return power === 0
     ? t('{count} bytes', { count: bytes })
     : `${number(bytes / 1000 ** power, oneDigit)} ${units[power]}`
-}
-
-const binaryUnits = ['', 'KiB', 'MiB', 'GiB', 'TiB'] as const
-
-/** As 1.5 MiB, in powers of 1024, as programs for files count. */
-export function fileSize(bytes: number): string {
-  const power = Math.min(binaryUnits.length - 1, Math.floor(Math.log2(Math.max(1, bytes)) / 10))
-  return power === 0 ? `${bytes} B` : `${number(bytes / 1024 ** power, oneDigit)} ${binaryUnits[power]}`
 }
 
 export const megabytes = (bytes: number): string => `${number(bytes / 1_000_000, oneDigit)} ${units[2]}`

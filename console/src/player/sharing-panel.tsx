@@ -6,7 +6,15 @@ import { t } from '../language/language.ts'
 
 type Say = (message: ParticipantMessage) => void
 
-export function SharingPanel({ presence, say, mayAsk }: { presence: Presence; say: Say; mayAsk: boolean }) {
+interface SharingPanelProps {
+  presence: Presence
+  /** The person of the session is away. */
+  held: boolean
+  say: Say
+  mayAsk: boolean
+}
+
+export function SharingPanel({ presence, held, say, mayAsk }: SharingPanelProps) {
   const { people, you } = presence
   const state = people.find(({ id }) => id === you)?.state
   const mayType = state === 'typing'
@@ -29,7 +37,7 @@ export function SharingPanel({ presence, say, mayAsk }: { presence: Presence; sa
       <ul aria-label={t('Who is there')}>
         {people.map((one) => (
           <li key={one.id}>
-            {nameOf(one, you)}: {stateOf(one, presence)}{' '}
+            {nameOf(one, you)}: {held && one.id === 0 ? t('away, may come back') : stateOf(one, presence)}{' '}
             {mayType && <HandOver to={one} presence={presence} say={say} />}
           </li>
         ))}

@@ -19,13 +19,15 @@ const over = 1000
 
 interface WatcherProps {
   uid: string
+  /** Its person is away, and may come back. */
+  held?: boolean
   /** For those who see nothing before they are allowed to type. */
   join?: boolean
   /** For those who were invited. */
   invitation?: { readonly token: string; readonly mode: InvitationMode }
 }
 
-export default function Watcher({ uid, join = false, invitation }: WatcherProps) {
+export default function Watcher({ uid, held = false, join = false, invitation }: WatcherProps) {
   const token = invitation?.token
   const place = useRef<HTMLDivElement>(null)
   const socket = useRef<WebSocket>(undefined)
@@ -129,7 +131,7 @@ export default function Watcher({ uid, join = false, invitation }: WatcherProps)
           {says || note || t(sentences[own?.state ?? 'watching'])}
         </p>
         {presence && own && (
-          <SharingPanel presence={presence} say={say} mayAsk={invitation?.mode !== 'watch'} />
+          <SharingPanel presence={presence} held={held} say={say} mayAsk={invitation?.mode !== 'watch'} />
         )}
       </div>
       <div

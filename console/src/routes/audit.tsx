@@ -2,7 +2,7 @@
 // in the address. Below are the streams that send the log elsewhere. Only administrators may see it.
 import { Link, useNavigate, useSearch } from '@tanstack/react-router'
 import { ApiError, readResult } from '@hawser/contract/client'
-import { auditActions } from '@hawser/contract/audit-actions'
+import { auditActions, type AuditAction } from '@hawser/contract/audit-actions'
 import { api, fetchWithToken, useMay } from '../api.ts'
 import { readAuditSearch, type AuditSearch } from '../audit-search.ts'
 import { errorText } from '../error-text.ts'
@@ -13,20 +13,49 @@ import { Icon } from '../components/icon.tsx'
 import { Menu } from '../components/menu.tsx'
 import { NameField } from '../components/name-field.tsx'
 import { Page } from '../components/page.tsx'
+import { actionText } from '../components/person.tsx'
 import { Empty, QueryContent } from '../components/query-content.tsx'
 import { saveFile } from '../components/save-file.ts'
 import { TimeRange } from '../components/time-range.tsx'
 import { showToast } from '../components/toast.tsx'
-import { t } from '../language/language.ts'
+import { msg, t } from '../language/language.ts'
 import { spanOf } from '../search-params.ts'
 
 const page_size = 50
 
 type Change = { [K in keyof AuditSearch]?: AuditSearch[K] | undefined }
 
+/** What actions begin with. */
+type Group<Action> = Action extends `${infer Before}.${string}` ? Before : never
+const groupWords: Readonly<Record<Group<AuditAction>, string>> = {
+  device: msg('Devices'),
+  budget: msg('Data budgets'),
+  tag: msg('Tags'),
+  pairing: msg('Pairings'),
+  'accept-rule': msg('Accept rules'),
+  'enrolment-token': msg('Enrolment tokens'),
+  'enrolment-key': msg('Enrolment keys'),
+  connector: msg('Connectors'),
+  'public-key': msg('Public keys'),
+  'api-key': msg('API keys'),
+  firewall: msg('Firewall'),
+  namespace: msg('Namespace'),
+  invitation: msg('Invitations'),
+  member: msg('Members'),
+  session: msg('Sessions'),
+  file: msg('Files'),
+  forward: msg('Forwarded connections'),
+  policy: msg('Policies'),
+  login: msg('Logins on devices'),
+  recording: msg('Recordings'),
+  user: msg('Users'),
+  billing: msg('Billing'),
+  audit: msg('Audit log'),
+  'audit-stream': msg('Audit streams'),
+  admin: msg('Administrator of the server'),
+}
+const groups = Object.entries(groupWords)
 const actions = Object.keys(auditActions)
-/** What actions begin with: `device`, `session` … */
-const groups = [...new Set(actions.map((action) => action.slice(0, action.indexOf('.'))))]
 
 const filterOf = ({ action, actor, target, ...span }: AuditSearch) => ({
   ...(action === undefined ? {} : { action }),
@@ -79,13 +108,15 @@ function Filters({ search }: { search: AuditSearch }) {
           onChange={(event) => look({ action: event.currentTarget.value || undefined })}
         >
           <option value="">{t('Any action')}</option>
-          {groups.map((name) => (
-            <optgroup key={name} label={name}>
-              <option value={`${name}.`}>{t('All of {name}', { name })}</option>
+          {groups.map(([name, words]) => (
+            <optgroup key={name} label={t(words)}>
+              <option value={`${name}.`}>{t('All: {name}', { name: t(words) })}</option>
               {actions
                 .filter((action) => action.startsWith(`${name}.`))
                 .map((action) => (
-                  <option key={action}>{action}</option>
+                  <option key={action} value={action}>
+                    {actionText(action)}
+                  </option>
                 ))}
             </optgroup>
           ))}

@@ -109,7 +109,7 @@ export function OverviewPage() {
   const { sessions, refusals } = useRecent()
   const newest = news.data?.body[0]
   const none = accepted.data?.total === 0 && waiting.data?.total === 0
-  const yesterday = Date.now() - day_ms
+  const [yesterday, lastWeek] = [Date.now() - day_ms, Date.now() - 7 * day_ms]
 
   return (
     <Page
@@ -158,7 +158,11 @@ export function OverviewPage() {
       </QueryContent>
       <div className="columns">
         <Attention
-          unrecorded={(sessions ?? []).filter(({ unrecorded }) => unrecorded).length}
+          unrecorded={
+            (sessions ?? []).filter(
+              ({ unrecorded, started_at }) => unrecorded && Date.parse(started_at) > lastWeek,
+            ).length
+          }
           refused={(refusals ?? []).filter(({ at }) => Date.parse(at) > yesterday).length}
         />
         {here && stats.data && (
@@ -258,7 +262,12 @@ function Activity() {
                   <span className="about">
                     {actionText(action)}{' '}
                     <span className="soft">
-                      {[target.name, actor.name && t('by {name}', { name: actorName(actor) })]
+                      {[
+                        target.name,
+                        actor.name !== target.name &&
+                          actor.name &&
+                          t('by {name}', { name: actorName(actor) }),
+                      ]
                         .filter(Boolean)
                         .join(', ')}
                     </span>

@@ -78,7 +78,7 @@ function Shown({ session }: { session: Session }) {
       {may && recorded && active && (
         <Panel title={t('Live')}>
           <Suspense fallback={<Loading />}>
-            <Watcher uid={session.uid} />
+            <Watcher uid={session.uid} held={session.held} />
           </Suspense>
         </Panel>
       )}

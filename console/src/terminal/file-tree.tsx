@@ -3,7 +3,7 @@ import type { FolderEntry } from '@hawser/contract/terminals'
 import { Button } from '../components/button.tsx'
 import { Menu, type Item } from '../components/menu.tsx'
 import type { Folder } from './files-connection.ts'
-import { fileSize } from '../language/format.ts'
+import { bytesText } from '../language/format.ts'
 import { isolated, t } from '../language/language.ts'
 
 export interface TreeActs {
@@ -77,7 +77,7 @@ export function FileTree({ folder, known, opened, acts, label }: FileTreeProps) 
                   {isolated(entry.name)}
                 </Button>
               )}
-              <span className="soft">{entry.is === 'file' ? fileSize(entry.size) : ''}</span>
+              <span className="soft">{entry.is === 'file' ? bytesText(entry.size) : ''}</span>
               <Menu
                 label={t('Actions for {name}', { name: entry.name })}
                 look="button bare small"

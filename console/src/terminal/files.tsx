@@ -217,7 +217,7 @@ export function Files({ session, shown }: { session: string; shown: boolean }) {
           isDisabled={root === undefined || root === '/'}
           onPress={() => void show(parentOf(root!))}
         >
-          {t('Up')}
+          {t('Parent folder')}
         </Button>
         <Button
           kind="quiet"

@@ -5,7 +5,7 @@ import { errorText } from '../error-text.ts'
 import { Button } from '../components/button.tsx'
 import { showToast } from '../components/toast.tsx'
 import { FileError } from './files-connection.ts'
-import { fileSize } from '../language/format.ts'
+import { bytesText } from '../language/format.ts'
 import { t } from '../language/language.ts'
 
 export interface Transfer {
@@ -71,7 +71,7 @@ export function useTransfers(): Transfers {
       showToast(up ? t('{name} is uploaded.', { name }) : t('{name} is downloaded.', { name }))
     } catch (error) {
       if (error instanceof FileError && error.exists) setAll((now) => now.filter((one) => one.id !== id))
-      else change({ state: 'failed', why: controller.signal.aborted ? 'stopped' : errorText(error) })
+      else change({ state: 'failed', why: controller.signal.aborted ? t('stopped') : errorText(error) })
       throw error
     } finally {
       next()
@@ -92,9 +92,7 @@ export function TransferList({ transfers }: { transfers: Transfers }) {
       <ul aria-label={t('Transfers')}>
         {all.map((one) => (
           <li key={one.id}>
-            <span>
-              {one.up ? t('Up') : t('Down')}: {one.name}
-            </span>
+            <span>{t(one.up ? 'Upload: {name}' : 'Download: {name}', { name: one.name })}</span>
             {one.state === 'going' || one.state === 'waiting' ? (
               <>
                 <progress
@@ -113,7 +111,7 @@ export function TransferList({ transfers }: { transfers: Transfers }) {
               </>
             ) : (
               <span className={one.state === 'done' ? 'soft' : 'wrong'}>
-                {one.state === 'done' ? fileSize(one.of) : one.why}
+                {one.state === 'done' ? bytesText(one.of) : one.why}
               </span>
             )}
           </li>

@@ -1,7 +1,6 @@
 // The actions of the audit log (contract/src/audit-actions.ts), which the server sends in English.
 export const auditActions = {
-  'A new device joined and waits to be accepted, or was accepted at once.':
-    'Ein neues Gerät kam hinzu und wartet auf Annahme oder wurde sofort angenommen.',
+  'A new device joined.': 'Ein neues Gerät kam hinzu.',
   'A device was accepted.': 'Ein Gerät wurde angenommen.',
   'A device was rejected.': 'Ein Gerät wurde abgelehnt.',
   'A device was made pending.': 'Ein Gerät wurde auf Warten gestellt.',

@@ -18,8 +18,10 @@ export const devices = {
     '{count} Anmeldungen wurden in den letzten 24 Stunden abgelehnt',
   '{count} of {all} could not be {what}: {name}: {why}':
     '{count} von {all} konnten nicht {what} werden: {name}: {why}',
-  '{count} session could not be recorded': '{count} Sitzung konnte nicht aufgezeichnet werden',
-  '{count} sessions could not be recorded': '{count} Sitzungen konnten nicht aufgezeichnet werden',
+  '{count} session of the last 7 days could not be recorded':
+    '{count} Sitzung der letzten 7 Tage konnte nicht aufgezeichnet werden',
+  '{count} sessions of the last 7 days could not be recorded':
+    '{count} Sitzungen der letzten 7 Tage konnten nicht aufgezeichnet werden',
   '{day}: {sessions} in sessions, {idle} idle': '{day}: {sessions} in Sitzungen, {idle} im Ruhezustand',
   '{days} days ago': 'vor {days} Tagen',
   '{done} of {things} done …': '{things}: {done} erledigt …',
@@ -49,7 +51,7 @@ export const devices = {
   '80 per cent used': 'zu 80 Prozent verbraucht',
   'A name has 1 to 64 letters, digits, dashes or underscores.':
     'Ein Name hat 1 bis 64 Buchstaben, Ziffern, Binde- oder Unterstriche.',
-  'A round trip takes {trip} ms.': 'Hin und zurück dauert es {trip} ms.',
+  'A round trip takes {trip} ms.': 'Die Umlaufzeit beträgt {trip} ms.',
   'A tag has 3 to 255 characters, without a space or any of / @ & : ,':
     'Ein Tag hat 3 bis 255 Zeichen, ohne Leerzeichen oder eines von / @ & : ,',
   Accept: 'Annehmen',
@@ -282,6 +284,6 @@ export const devices = {
   'with the enrolment token {name}': 'mit dem Aufnahme-Token {name}',
   'within its budget': 'im Budget',
   'Without a tag': 'Ohne Tag',
-  'without the tag': 'vom Tag befreit',
+  untagged: 'vom Tag befreit',
   'would replace {name}': 'würde {name} ersetzen',
 } as const

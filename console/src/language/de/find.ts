@@ -7,7 +7,7 @@ export const find = {
   All: 'Alle',
   'Any reason': 'Jeder Grund',
   'Any time': 'Jederzeit',
-  'Any way in': 'Jeder Weg',
+  'Any way in': 'Jede Anmeldeart',
   certificate: 'Zertifikat',
   'Connections to devices through this server, live ones first.':
     'Verbindungen zu Geräten über diesen Server, laufende zuerst.',

@@ -25,7 +25,12 @@ export const namespace = {
   'Administrators type in sessions of others without asking':
     'Administratoren schreiben in Sitzungen anderer, ohne zu fragen',
   After: 'Nachher',
-  'All of {name}': 'Alles von {name}',
+  'All: {name}': 'Alle: {name}',
+  'Administrator of the server': 'Administrator des Servers',
+  Firewall: 'Firewall',
+  'Logins on devices': 'Anmeldungen auf Geräten',
+  Pairings: 'Kopplungen',
+  Users: 'Benutzer',
   'allow all, except': 'alle erlauben, außer',
   'also accepts, rejects, names and tags devices':
     'nimmt außerdem Geräte an, lehnt sie ab, benennt sie und gibt ihnen Tags',

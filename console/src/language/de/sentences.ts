@@ -23,7 +23,7 @@ export const sentences = {
   'The connection had lasted {lasted_s}.': 'Die Verbindung hatte {lasted_s} bestanden.',
   'Somebody with its token, but without its key, tried to connect in its place.':
     'Jemand mit seinem Token, aber ohne seinen Schlüssel, wollte sich an seiner Stelle verbinden.',
-  'A round trip takes {milliseconds} ms.': 'Hin und zurück dauert es {milliseconds} ms.',
+  'A round trip takes {milliseconds} ms.': 'Die Umlaufzeit beträgt {milliseconds} ms.',
   'Its agent was stopped.': 'Sein Agent wurde beendet.',
   'The machine was shut down or restarted.': 'Die Maschine wurde heruntergefahren oder neu gestartet.',
   'Its agent restarts for an update.': 'Sein Agent startet für eine Aktualisierung neu.',

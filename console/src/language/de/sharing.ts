@@ -14,6 +14,7 @@ export const sharing = {
   'A user name or an e-mail address. Left empty, it is for whoever opens the link first.':
     'Ein Benutzername oder eine E-Mail-Adresse. Bleibt es leer, gilt der Link für die Person, die ihn zuerst öffnet.',
   'Allow {name} to type': '{name} schreiben lassen',
+  'away, may come back': 'nicht da, kann zurückkommen',
   'alone types': 'schreibt allein',
   'Ask to type': 'Um Schreiben bitten',
   'Ask whoever sent it to send it again.': 'Lassen Sie sich den Link noch einmal senden.',
