@@ -132,11 +132,40 @@ describe('a client that is lost', () => {
     expect(await held()).toHaveLength(1)
   })
 
-  test('a command without a terminal, and one that is piped into a terminal, are not asked', async () => {
+  test('a command without a terminal is not asked', async () => {
     await leaveBehind('older')
     expect(String((await way.ssh('echo plain')).stdout)).toBe('plain\n')
-    const piped = await way.ssh(undefined, { flags: ['-tt'], input: 'echo pip""ed; exit\n' })
-    expect(String(piped.stdout)).toContain('piped\r\n')
+    expect(await held()).toHaveLength(1)
+  })
+
+  // Each begins with what would be an answer, if it were all.
+  test.each([
+    'set -u; echo "value ${VALUE:-none}"; exit\n',
+    'yes | head -n 1; echo "value ${VALUE:-none}"; exit\n',
+    '\necho "value ${VALUE:-none}"; exit\n',
+    '1=2; echo "value ${VALUE:-none}"; exit\n',
+    'nice echo "value ${VALUE:-none}"; exit\n',
+    'echo "value ${VALUE:-none}"; exit\n',
+  ])('a script that is piped into a terminal runs in a new shell, once: %j', async (input) => {
+    await leaveBehind('older')
+    const { stdout, status } = await way.ssh(undefined, { flags: ['-tt'], input })
+    expect(String(stdout).match(/^value none\r$/gm)).toHaveLength(1)
+    expect([status, await held()]).toEqual([0, [expect.anything()]])
+  })
+
+  test('what was typed before the question, and what a terminal reports by itself, are no answers', async () => {
+    await leaveBehind('older')
+    using ahead = sit()
+    ahead.type('s=typed; echo "$s ahead ${VALUE:-none}"\r')
+    await ahead.until(/typed ahead none\r\n/)
+    ahead.type('exit\r')
+    await ahead.ended
+    using reporting = sit()
+    await reporting.until(question)
+    reporting.type('\u001b[24;80R')
+    await reporting.until(/one\. \r\n[^]/)
+    reporting.type('\u0015echo "report""ed ${VALUE:-none}"\r')
+    await reporting.until(/reported none\r\n/)
     expect(await held()).toHaveLength(1)
   })
 

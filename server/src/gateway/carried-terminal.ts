@@ -140,7 +140,7 @@ export async function giveTerminal(held: HeldSessions, asked: RemoteAttachReques
 }
 
 /** At the node that the client has reached: from now on its terminal is the one at the other end of the stream. */
-export function takeTerminal(terminal: KeptTerminal, stream: Duplex, typed: Buffer | undefined): void {
+export function takeTerminal(terminal: KeptTerminal, stream: Duplex): void {
   const { client } = terminal
   if (!client) return void stream.destroy()
   terminal.release()
@@ -150,8 +150,6 @@ export function takeTerminal(terminal: KeptTerminal, stream: Duplex, typed: Buff
     takeRequest: async (_, request) => request.reply(ofAttached.has(request.type) && requests.push(request)),
   }
   void channel.closed.then(() => requests.end())
-  // Sent first, so that it stays before anything that is typed from now on.
-  if (typed && typed.length > 0) void sendFrames(stream, Frame.data, typed).catch(() => undefined)
   // A node that stops lets its clients go; they come back by way of another one.
   const wasLost = async (): Promise<boolean> => {
     const how = await Promise.race([client.ended, nextTurn()])

@@ -1,7 +1,8 @@
 // Coming back to a session with plain ssh. Whoever logs in again to the same account of a device, on a terminal, and
-// has a session held there, is asked in a line or two whether to continue it. `hawser-attach` as the command continues
-// one without asking, also one that another client of the same person has, which is then let go. The login itself
-// was judged like any other: the firewall, the key or the password, and what the namespace demands.
+// has a session held there, is asked in a line or two whether to continue it, and answers with one key. `hawser-attach`
+// as the command continues one without asking, also one that another client of the same person has, which is then let
+// go. The login itself was judged like any other: the firewall, the key or the password, and what the namespace
+// demands.
 import type { Duplex } from 'node:stream'
 import type { SessionOrigin, SessionPerson } from '@hawser/contract/sessions'
 import { readRequest, writeRequest, type ChannelRequest } from '@hawser/ssh'
@@ -83,12 +84,7 @@ export function comingBack(parts: ResumeParts) {
     return { found: found.toSorted(byTurn), silent: others.silent }
   }
 
-  async function take(
-    terminal: KeptTerminal,
-    session: Candidate,
-    scrollback: boolean,
-    typed?: Buffer,
-  ): Promise<boolean> {
+  async function take(terminal: KeptTerminal, session: Candidate, scrollback: boolean): Promise<boolean> {
     const { client, size } = terminal
     if (!client || !size) return false
     if ('open' in session) {
@@ -97,7 +93,7 @@ export function comingBack(parts: ResumeParts) {
       if (!terminal.client) stream?.destroy()
       if (!stream || !terminal.client) return false
       parts.onResumed(session.uid)
-      takeTerminal(terminal, stream, typed)
+      takeTerminal(terminal, stream)
       return true
     }
     const kept = session.terminal()
@@ -105,7 +101,7 @@ export function comingBack(parts: ResumeParts) {
     terminal.release()
     parts.onResumed(session.uid)
     session.resumed(source, via)
-    await kept.attach(client, size, { scrollback, typed, where })
+    await kept.attach(client, size, { scrollback, where })
     return true
   }
 
@@ -158,16 +154,16 @@ export function comingBack(parts: ResumeParts) {
     await channel.write(Buffer.from(`${fitted(questionOf(waiting), terminal.size)} `))
     const chunk = await channel.read()
     if (!chunk) return false
-    const key = chunk.bytes.subarray(0, 1).toString('latin1')
-    const rest = Buffer.from(chunk.bytes.subarray(1))
-    const number = /^[1-9]$/.test(key) ? Number(key) - 1 : 0
-    const session = waiting[number]
+    const typed = chunk.bytes.toString('latin1')
+    // A key alone is an answer. A script, what was typed before the question, and a report of the terminal are not:
+    // they are for the new shell, as they came.
+    const key = typed === '\r\n' ? '\r' : typed
+    const session = waiting[/^[1-9]$/.test(key) ? Number(key) - 1 : 0]
     const continues = /^[\r\nyYsS1-9]$/.test(key) && session
     await channel.write(Buffer.from('\r\n'))
-    if (continues && (await take(terminal, session, key.toLowerCase() === 's', rest))) return false
+    if (continues && (await take(terminal, session, key.toLowerCase() === 's'))) return false
     if (continues) await channel.write(Buffer.from('It has ended meanwhile; this is a new one.\r\n'))
-    // Whatever else was typed is for the new shell.
-    terminal.typed = /^[\r\nyYnNsS1-9]$/.test(key) ? rest : Buffer.from(chunk.bytes)
+    if (!/^[\r\nyYnNsS1-9]$/.test(key)) terminal.typed = Buffer.from(chunk.bytes)
     return true
   }
 

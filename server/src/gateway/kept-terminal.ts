@@ -178,7 +178,7 @@ export class KeptTerminal implements Channel {
   async attach(
     client: TerminalClient,
     size: Size,
-    { scrollback, where, typed }: { scrollback: boolean; where: string; typed?: Buffer | undefined },
+    { scrollback, where }: { scrollback: boolean; where: string },
   ): Promise<void> {
     const screen = this.#screen
     if (this.#isOver || !screen) throw new ChannelClosed('The session is over.')
@@ -204,7 +204,6 @@ export class KeptTerminal implements Channel {
     this.#own = size
     this.#changeSize(this.shared?.fit(size) ?? size, !isWhole)
     this.#parts.onAttached(this)
-    this.typed = typed
     this.#follow(client)
   }
 
@@ -345,7 +344,7 @@ export class KeptTerminal implements Channel {
     const read = async (): Promise<void> => {
       const { typed } = this
       this.typed = undefined
-      if (typed && typed.length > 0) await take({ bytes: typed, stream: 0 })
+      if (typed) await take({ bytes: typed, stream: 0 })
       await client.channel.readAll(take)
     }
     read().then(
