@@ -6,7 +6,8 @@ import { rank, type Role } from '@hawser/contract/access'
 import { ApiError, client } from '@hawser/contract/client'
 import { failureHeader, failureKindOf } from '@hawser/contract/failures'
 import type { UserSession } from '@hawser/contract/users'
-import { auth } from './auth.ts'
+import { auth, claimsOf } from './auth.ts'
+import { showToast } from './components/toast.tsx'
 import { fetchWho } from './early.ts'
 import { t } from './language/language.ts'
 
@@ -70,16 +71,27 @@ async function renew(): Promise<void> {
 
 /** The signed-in user, with a fresh token, which it saves. */
 async function fetchMe(): Promise<UserSession> {
+  const used = auth.token()
   try {
-    const { body } = await client({ url: '', token: auth.token(), fetch: fetchWho }).users.refresh({
+    const { body } = await client({ url: '', token: used, fetch: fetchWho }).users.refresh({
       query: { keep_namespace: true },
     })
     if (auth.token() !== '') auth.save(body)
     return body
   } catch (error) {
     // Whoever signed out meanwhile was told so.
-    if (error instanceof ApiError && error.kind === 'unauthenticated' && auth.token() !== '')
-      auth.signOut(t('Your sign-in has ended. Please sign in again.'), 'ended')
+    if (!(error instanceof ApiError) || error.kind !== 'unauthenticated' || auth.token() === '') throw error
+    // Another call may have replaced it meanwhile.
+    if (auth.token() !== used) return fetchMe()
+    if (auth.takeNewest()) {
+      showToast(
+        t(
+          'This window is in the namespace of your other one now, because you are not signed in to its own any more.',
+        ),
+      )
+      return fetchMe()
+    }
+    auth.signOut(t('Your sign-in has ended. Please sign in again.'), 'ended')
     throw error
   }
 }
@@ -109,24 +121,11 @@ export function enterNamespace(session: UserSession): void {
 /** How often visible pages refetch their data. */
 export const refetch_ms = 5000
 
-/** The namespace that the token names; empty: none, or it cannot be read. */
-function tokenTenant(): string {
-  try {
-    const [, claims = ''] = auth.token().split('.')
-    const { tenant } = JSON.parse(atob(claims.replaceAll('-', '+').replaceAll('_', '/'))) as {
-      tenant?: unknown
-    }
-    return typeof tenant === 'string' ? tenant : ''
-  } catch {
-    return ''
-  }
-}
-
 /**
  * Begins to fetch what a page is about to ask for, as `useNamespaceQuery` will. Failures
  * are left to the page.
  */
 export function prefetch(key: readonly unknown[], ask: () => Promise<unknown>): void {
-  const tenant = tokenTenant()
+  const { tenant = '' } = claimsOf(auth.token())
   if (tenant !== '') void queryClient.prefetchQuery({ queryKey: ['in', tenant, ...key], queryFn: ask })
 }

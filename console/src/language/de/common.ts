@@ -84,6 +84,8 @@ export const common = {
   'The server refused this ({status}).': 'Der Server hat das abgelehnt ({status}).',
   'There is no page {number}.': 'Eine Seite {number} gibt es nicht.',
   'This cannot be used.': 'Das kann nicht verwendet werden.',
+  'This window is in the namespace of your other one now, because you are not signed in to its own any more.':
+    'Dieses Fenster ist jetzt im Namensraum Ihres anderen, weil Sie in seinem eigenen nicht mehr angemeldet sind.',
   'To the first page': 'Zur ersten Seite',
   'To the overview': 'Zur Übersicht',
   'Try again': 'Noch einmal versuchen',
