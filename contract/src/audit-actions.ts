@@ -77,7 +77,7 @@ const catalogue = {
   'recording.played': 'Somebody played or searched a recording.',
   'recording.searched': 'Somebody searched all recordings.',
   'recording.downloaded': 'Somebody downloaded a recording.',
-  'recording.removed': 'A recording was removed.',
+  'recording.removed': 'A recording was removed, or several that were older than the server keeps them.',
   'user.created': 'A user was created.',
   'user.registered': 'Somebody registered.',
   'user.activated': 'A user confirmed the e-mail address of the registration.',

@@ -311,14 +311,19 @@ describe('recording', () => {
   })
 })
 
+const removals = async (place: Place) =>
+  (
+    await place.rooms.auditLog.entries(sample.tenant, { action: 'recording.removed', limit: 100 })
+  ).toReversed()
+
 test('a recording is kept for as many days as the installation says, counted from the end of its session', async () => {
   await using place = await startPlace()
-  const { stores, recordings } = place.rooms
+  const { stores, audit, recordings } = place.rooms
   const [ended, going] = [await session(place, sample.device), await session(place, sample.device)]
   for (const uid of [ended, going])
     await place.device.sessions.record({ params: { uid }, body: { ...frame, uid } })
   await place.administrator.sessions.close({ params: { uid: ended }, body: { device: sample.device } })
-  const sweep = (days: number) => recordingSweep({ stores, recordings, clock: place.clock, days })()
+  const sweep = (days: number) => recordingSweep({ stores, audit, recordings, clock: place.clock, days })()
   const kept = async (uid: string) => (await recordings.channels(sample.tenant, uid)).length
   place.clock.forward(29 * 86_400_000)
   await sweep(30)
@@ -328,6 +333,45 @@ test('a recording is kept for as many days as the installation says, counted fro
   await sweep(30)
   expect([await kept(ended), await kept(going)]).toEqual([0, 1])
   expect(await stores.of(sample.tenant).sessions.find(ended)).toMatchObject({ recorded: 0 })
+  expect(await removals(place)).toMatchObject([
+    {
+      actor: { kind: 'server' },
+      target: { kind: 'namespace', id: sample.tenant },
+      detail: { days: 30, count: 1, sessions: [ended] },
+    },
+  ])
+})
+
+test('old recordings do not go without their entry, and one that could not be removed goes with the next sweep', async () => {
+  await using place = await startPlace()
+  const { stores, audit, recordings } = place.rooms
+  const { clock } = place
+  const uids: string[] = []
+  for (let n = 0; n < 230; n++) {
+    const uid = await session(place, sample.device)
+    await stores.of(sample.tenant).sessions.save(uid, { recorded: 1, active: 0 })
+    uids.push(uid)
+  }
+  const last = uids.at(-1) ?? ''
+  await place.device.sessions.record({ params: { uid: last }, body: { ...frame, uid: last } })
+  clock.forward(31 * 86_400_000)
+  const store = { isAway: true }
+  const remove: typeof recordings.remove = async (tenant_id, uid) => {
+    // All that is gone has its entry already, also for somebody who looks now.
+    const told = (await removals(place)).flatMap(({ detail }) => detail['sessions'])
+    expect(told).toContain(uid)
+    if (store.isAway && uid === last) throw new Error('the store is away')
+    await recordings.remove(tenant_id, uid)
+  }
+  const sweep = recordingSweep({ stores, audit, recordings: { remove }, clock, days: 30 })
+  await expect(sweep()).rejects.toThrow('the store is away')
+  expect(await recordings.channels(sample.tenant, last)).toHaveLength(1)
+  store.isAway = false
+  await Promise.all([sweep(), sweep()])
+  expect(await recordings.channels(sample.tenant, last)).toEqual([])
+  const all = await removals(place)
+  expect(all.map(({ detail }) => detail['count'])).toEqual([100, 100, 30])
+  expect(all.flatMap(({ detail }) => detail['sessions']).toSorted()).toEqual(uids.toSorted())
 })
 
 describe.each(bothDatabases)('the list, on %s', (_, options) => {

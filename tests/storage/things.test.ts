@@ -261,12 +261,16 @@ describe.each(databases)('$name', (database) => {
       ended('2001-01-01T00:00:00.000Z', { recorded: 0 }),
     ]
     for (const row of [old, older, recent, going, plain]) await here.sessions.insert(row)
-    const found = async (limit: number) =>
-      (await stores.recordings.endedBefore('2002-01-01T00:00:00.000Z', limit)).filter(
-        (row) => row.tenant_id === tenant_id,
-      )
-    expect((await found(10)).map((row) => row.uid)).toEqual([older.uid, old.uid])
-    expect(await found(1)).toHaveLength(1)
+    const expired = async (limit: number) =>
+      (await stores.transaction((inside) => inside.recordings.expire('2002-01-01T00:00:00.000Z', limit)))
+        .filter((row) => row.tenant_id === tenant_id)
+        .map((row) => row.uid)
+    expect([await expired(1), await expired(10), await expired(10)]).toEqual([[older.uid], [old.uid], []])
+    expect(await here.sessions.find(old.uid)).toMatchObject({ recorded: 0, index_at: null })
+    const unwanted = (await stores.recordings.unwanted(1000)).filter((row) => row.tenant_id === tenant_id)
+    expect(unwanted.map((row) => [row.session_uid, row.exists]).toSorted()).toEqual(
+      [old, older].map(({ uid }) => [uid, null]).toSorted(),
+    )
   })
 
   test('public keys are found, saved, removed, and listed by age', async () => {

@@ -2,6 +2,7 @@
 // search over them, and the sweep that removes old ones and those of devices and namespaces that are gone.
 import path from 'node:path'
 import type { Config } from '../config.ts'
+import type { Audit } from '../domain/audit/audit.ts'
 import { recordingSweep } from '../domain/sessions/recording-sweep.ts'
 import { iso } from '../kit/clock.ts'
 import type { Log } from '../kit/log.ts'
@@ -25,7 +26,7 @@ export interface RecordingRooms {
   readonly sweepRecordings: () => Promise<void>
 }
 
-export async function openRecordings(foundation: Foundation): Promise<RecordingRooms> {
+export async function openRecordings(foundation: Foundation, audit: Audit): Promise<RecordingRooms> {
   const { config, log, clock, stores, vault, background, disks, clustered, node, serving } = foundation
   const key = await recordingKey({
     kept: stores.recordingKeys,
@@ -72,6 +73,7 @@ export async function openRecordings(foundation: Foundation): Promise<RecordingR
   const search: Search = await openSearch(foundation, recorded)
   const sweepRecordings = recordingSweep({
     stores,
+    audit,
     recordings: recorded,
     clock,
     days: config.HAWSER_RECORDING_DAYS,

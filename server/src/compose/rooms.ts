@@ -235,7 +235,7 @@ async function makeRooms(setting: Setting): Promise<Rooms> {
   }
   const { live, kept } = openLiveSessions(foundation, evidence)
   const alive = await openNodes(foundation, audit, [present, live])
-  const recorded = await openRecordings(foundation)
+  const recorded = await openRecordings(foundation, audit)
   const { recordings, sweepRecordings } = recorded
   const { budgets: budgetRules, traffic } = openTraffic(foundation, audit, mail)
   const revoking = background.own(

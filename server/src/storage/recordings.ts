@@ -1,5 +1,5 @@
 // What the database knows of recordings: the sealed key that signs them, which have run out, and which are to
-// be removed because their session is gone. And of several nodes, which of them has one that is not finished.
+// be removed because their session is gone or they have run out. And of several nodes, which of them has one that is not finished.
 import { sql, type Selectable } from 'kysely'
 import type { AllNamespaces, ServerContext } from './context.ts'
 import type { Tables } from './tables.ts'
@@ -21,22 +21,43 @@ export function recordingKeyStore({ db }: ServerContext) {
 /** Of all namespaces. */
 export function recordingStore({ db }: AllNamespaces) {
   return {
-    /** Recorded sessions that ended before this moment, the oldest first. */
-    endedBefore: (last_seen: string, limit: number) =>
-      db
+    /**
+     * Recorded sessions that ended before this moment, the oldest first: from now on they have no
+     * recording, and the one that they had is unwanted. Of two nodes, one gets each. In a transaction.
+     */
+    async expire(last_seen: string, limit: number): Promise<{ tenant_id: string; uid: string }[]> {
+      const old = db
         .selectFrom('sessions')
-        .select(['tenant_id', 'uid'])
+        .select('uid')
         .where('recorded', '=', 1)
         .where('active', '=', 0)
         .where('last_seen', '<', last_seen)
         .orderBy('last_seen')
         .limit(limit)
-        .execute(),
-    /** Sessions that are gone; `exists`: it is there all the same. */
+      const expired = await db
+        .updateTable('sessions')
+        .set({ recorded: 0, index_at: null })
+        .where('uid', 'in', old)
+        .where('recorded', '=', 1)
+        .returning(['tenant_id', 'uid'])
+        .execute()
+      if (expired.length > 0)
+        await db
+          .insertInto('unwanted_recordings')
+          .values(expired.map(({ tenant_id, uid }) => ({ session_uid: uid, tenant_id })))
+          .onConflict((conflict) => conflict.doNothing())
+          .execute()
+      return expired
+    },
+    /** Recordings that nobody may see; `exists`: their session is there again, with a recording. */
     unwanted: (limit: number) =>
       db
         .selectFrom('unwanted_recordings')
-        .leftJoin('sessions', 'sessions.uid', 'unwanted_recordings.session_uid')
+        .leftJoin('sessions', (join) =>
+          join
+            .onRef('sessions.uid', '=', 'unwanted_recordings.session_uid')
+            .on((on) => on.or([on('sessions.recorded', '=', 1), on('sessions.active', '=', 1)])),
+        )
         .select([
           'unwanted_recordings.tenant_id',
           'unwanted_recordings.session_uid',

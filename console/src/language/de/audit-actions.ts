@@ -81,7 +81,8 @@ export const auditActions = {
   'Somebody played or searched a recording.': 'Jemand hat eine Aufzeichnung abgespielt oder durchsucht.',
   'Somebody searched all recordings.': 'Jemand hat alle Aufzeichnungen durchsucht.',
   'Somebody downloaded a recording.': 'Jemand hat eine Aufzeichnung heruntergeladen.',
-  'A recording was removed.': 'Eine Aufzeichnung wurde entfernt.',
+  'A recording was removed, or several that were older than the server keeps them.':
+    'Eine Aufzeichnung wurde entfernt, oder mehrere, die älter waren, als der Server sie aufbewahrt.',
   'A user was created.': 'Ein Benutzer wurde angelegt.',
   'Somebody registered.': 'Jemand hat sich registriert.',
   'A user confirmed the e-mail address of the registration.':

@@ -1,14 +1,17 @@
 // Removes recordings that nobody may see any more: those whose session was deleted with its device or
-// namespace, and those that are older than the installation keeps them. A sweep is safe to repeat; the next
-// one retries what failed.
+// namespace, and those that are older than the installation keeps them. The latter leave entries in the audit
+// log, before their files go. A sweep is safe to repeat; the next one retries what failed.
 import { day_ms, iso, type Clock } from '../../kit/clock.ts'
 import type { Recordings } from '../../recording/recordings.ts'
 import type { Stores } from '../../storage/stores.ts'
+import { theServer, type Audit, type AuditNote } from '../audit/audit.ts'
 
+/** Also the sessions of one entry in the audit log. */
 const batch = 100
 
 export interface RecordingSweepParts {
   stores: Stores
+  audit: Pick<Audit, 'append'>
   recordings: Pick<Recordings, 'remove'>
   clock: Clock
   /** Days for which a recording is kept; 0: for ever. */
@@ -17,6 +20,7 @@ export interface RecordingSweepParts {
 
 export function recordingSweep({
   stores,
+  audit,
   recordings,
   clock,
   days,
@@ -29,17 +33,31 @@ export function recordingSweep({
     }
     return found.length
   }
+  /** Makes old ones unwanted, with one entry for each namespace. */
   async function old(): Promise<number> {
     if (days === 0) return 0
-    const found = await stores.recordings.endedBefore(iso(clock.now() - days * day_ms), batch)
-    for (const { tenant_id, uid } of found) {
-      await recordings.remove(tenant_id, uid)
-      await stores.of(tenant_id).sessions.save(uid, { recorded: 0, index_at: null })
-    }
-    return found.length
+    const before = iso(clock.now() - days * day_ms)
+    return stores.transaction(async (inside) => {
+      const found = await inside.recordings.expire(before, batch)
+      const removed = Map.groupBy(found, ({ tenant_id }) => tenant_id)
+      await audit.append(
+        inside,
+        [...removed].map(([tenant_id, sessions]) => entryOf(tenant_id, days, sessions)),
+      )
+      return found.length
+    })
   }
   return async () => {
-    while ((await unwanted()) === batch);
     while ((await old()) === batch);
+    while ((await unwanted()) === batch);
   }
 }
+
+const entryOf = (tenant_id: string, days: number, sessions: readonly { uid: string }[]): AuditNote => ({
+  by: { ...theServer, tenant_id },
+  record: {
+    action: 'recording.removed',
+    target: { kind: 'namespace', id: tenant_id, name: '' },
+    detail: { days, count: sessions.length, sessions: sessions.map(({ uid }) => uid) },
+  },
+})
