@@ -20,7 +20,8 @@
 // With a ticket of `attach` it is the same: 5 names the session that goes on, and the first output draws its
 // screen. The browser ends the session when it closes the socket. If it closes with 1001 (a reload, a closed
 // tab) or `Closing.left`, or is lost, the session is held for its person. The server closes with
-// `Closing.moved` when the session goes on elsewhere, and with `Closing.done` at its end.
+// `Closing.moved` when the session goes on elsewhere, and with `Closing.done` at its end. A page that comes
+// back by itself says so (`after` of `attach`), and takes the session from nobody who came since.
 // A terminal of old clients (tickets of `openOld`): to the server 1 (an array of bytes, or base64) and 2 as
 // above; to the browser plain text messages with what it shows, or with the sentence of an error.
 //
@@ -176,6 +177,13 @@ export const terminals = {
       session: SessionUid,
       scrollback: Type.Optional(
         Type.Boolean({ description: 'Whether what scrolled by is shown again, too.' }),
+      ),
+      after: Type.Optional(
+        Type.String({
+          maxLength: 128,
+          description:
+            'For a page that comes back by itself: the ticket with which it had the session. If another client has come since, the session stays there, and the socket is closed with 4001.',
+        }),
       ),
     }),
     answer: Ticket,

@@ -3,7 +3,7 @@
 import { describe, expect, test } from 'vitest'
 import { Closing, Kind, mostUnshown_bytes } from '@hawser/contract/terminals'
 import { eventually } from './way.ts'
-import { apiOf, dial, filesBeside, sharedQuarters, terminal, type Dialled } from './web.ts'
+import { apiOf, dial, filesBeside, sharedQuarters, terminal, ticket, type Dialled } from './web.ts'
 
 const quarters = sharedQuarters()
 const stateOf = async (uid: string) => {
@@ -125,6 +125,56 @@ describe('a terminal in a browser', () => {
     await again.until(/ready\r\n>/)
     again.close(1000)
     await isSoon(uid, { active: false, held: false })
+  })
+
+  test('that comes back by itself takes nothing from who came since; a person’s own wish does', async () => {
+    const api = await apiOf(quarters())
+    const ticketFor = async (session: string, after?: string): Promise<string> =>
+      (await api.terminals.attach({ body: after === undefined ? { session } : { session, after } })).body
+        .token
+    const dialled = async (token: string): Promise<Dialled> => dial(quarters().service, token)
+    const says = async (page: Dialled, word: string): Promise<void> => {
+      page.type(`echo "${word} $VALUE"\r`)
+      await page.until(`${word} kept\r\n`)
+    }
+    const laptop = await ticket(quarters())
+    const first = await dialled(laptop)
+    const uid = (await first.hear(Kind.session)) as string
+    first.type('VALUE=kept\r')
+    await says(first, 'first')
+    first[Symbol.dispose]()
+    // Nobody came, however often it comes back.
+    for (const word of ['second', 'third']) {
+      const back = await dialled(await ticketFor(uid, laptop))
+      await says(back, word)
+      back[Symbol.dispose]()
+    }
+    const phone = await ticketFor(uid)
+    const taken = await dialled(phone)
+    await says(taken, 'phone')
+    {
+      using woken = await dialled(await ticketFor(uid, laptop))
+      expect(await woken.closed).toBe(Closing.moved)
+      expect(woken.news).toEqual([])
+    }
+    await says(taken, 'still')
+    // Nor while it waits for the phone, which comes back by itself, too.
+    taken[Symbol.dispose]()
+    await isSoon(uid, { active: true, held: true })
+    {
+      using woken = await dialled(await ticketFor(uid, laptop))
+      expect(await woken.closed).toBe(Closing.moved)
+    }
+    using back = await dialled(await ticketFor(uid, phone))
+    await says(back, 'again')
+    // A press on the laptop moves it, and then the phone stays away.
+    using pressed = await dialled(await ticketFor(uid))
+    await says(pressed, 'pressed')
+    expect(await back.closed).toBe(Closing.moved)
+    using late = await dialled(await ticketFor(uid, phone))
+    expect(await late.closed).toBe(Closing.moved)
+    pressed.type('exit\r')
+    expect(await pressed.closed).toBe(Closing.done)
   })
 
   test('is nobody else’s to continue, whatever their role', async () => {

@@ -37,6 +37,8 @@ export type Ending = 'over' | 'moved' | 'lost'
 
 export interface TerminalConnection {
   readonly session: string
+  /** The ticket by which the server knows this page when it comes back by itself. */
+  readonly ticket: string
   type(text: string): void
   resize(size: Size): void
   /** Decides about others in the session. */
@@ -52,11 +54,11 @@ export interface TerminalConnection {
 /** Why no terminal was opened. */
 export class OpenError extends UserError {
   override readonly name = 'NotOpened'
-  /** The server said so: trying again is of no use. */
-  readonly isFinal: boolean
-  constructor(message: string, isFinal = false) {
+  /** `lost`: it may be worth another try. The server said the others. */
+  readonly how: Ending
+  constructor(message: string, how: Ending = 'lost') {
     super(message)
-    this.isFinal = isFinal
+    this.how = how
   }
 }
 
@@ -81,22 +83,30 @@ export async function openConnection(
 ): Promise<TerminalConnection> {
   const how = 'password' in proof ? { password: proof.password } : { public_key: proof.line }
   const { token } = (await api.terminals.open({ body: { device, username, ...how } })).body
-  return connected(token, size, async (challenge) => {
+  return connected({ token, ticket: token }, size, async (challenge) => {
     if (!('sign' in proof)) throw new OpenError(t('The server asked for a signature.'))
     return proof.sign(challenge, `${username}@${device}`)
   })
 }
 
-/** Continues a session of one's own. Throws an ApiError, `notFound`, when it is over. */
-export async function attachConnection(session: string, size: Size): Promise<TerminalConnection> {
-  const { token } = (await api.terminals.attach({ body: { session, scrollback: true } })).body
-  return connected(token, size, async () => {
+/**
+ * Continues a session of one's own. Throws an ApiError, `notFound`, when it is over. With `after`, the ticket of a
+ * page that comes back by itself, a client that came since keeps the session; then it throws an OpenError, `moved`.
+ */
+export async function attachConnection(
+  session: string,
+  size: Size,
+  after?: string,
+): Promise<TerminalConnection> {
+  const wish = { session, scrollback: true, ...(after === undefined ? {} : { after }) }
+  const { token } = (await api.terminals.attach({ body: wish })).body
+  return connected({ token, ticket: after ?? token }, size, async () => {
     throw new OpenError(t('The server asked for a signature.'))
   })
 }
 
 async function connected(
-  token: string,
+  { token, ticket }: { readonly token: string; readonly ticket: string },
   size: Size,
   sign: (challenge: Uint8Array<ArrayBuffer>) => Promise<Uint8Array>,
 ): Promise<TerminalConnection> {
@@ -124,6 +134,7 @@ async function connected(
 
   const connection = (session: string): TerminalConnection => ({
     session,
+    ticket,
     type(text) {
       for (let at = 0; at < text.length;) {
         // Do not split a surrogate pair.
@@ -180,10 +191,12 @@ async function connected(
     const how = code === Closing.moved ? 'moved' : isClean || sentence !== undefined ? 'over' : 'lost'
     over = { sentence: sentence ?? (how === 'over' ? undefined : how === 'moved' ? t(moved) : t(lost)), how }
     opened.reject(
-      new OpenError(
-        sentence ?? t('The terminal could not be opened. Please try again.'),
-        sentence !== undefined,
-      ),
+      how === 'moved'
+        ? new OpenError(t(moved), how)
+        : new OpenError(
+            sentence ?? t('The terminal could not be opened. Please try again.'),
+            sentence === undefined ? 'lost' : 'over',
+          ),
     )
     listener?.ended(over.sentence, how)
   })

@@ -59,8 +59,8 @@ type State = {
   /** Undefined where a session was continued. */
   readonly login: TerminalLogin | undefined
   readonly ended?: string
-  /** The connection broke, and is tried again. */
-  readonly lost?: boolean
+  /** A connection that is `lost` is tried again. */
+  readonly how?: Ending
 }
 
 export function TerminalPane(props: PaneProps) {
@@ -99,19 +99,24 @@ export function TerminalPane(props: PaneProps) {
   }, [])
 
   function ended(sentence: string | undefined, how: Ending): void {
-    setState((now) => now && { ...now, ended: sentence ?? t('The session has ended.'), lost: how === 'lost' })
+    setState((now) => now && { ...now, ended: sentence ?? t('The session has ended.'), how })
     change({ user, live: false, login: state?.login })
   }
-  const isLost = state?.lost === true
+  /** The session goes on here, on the screen that was there. */
+  function goOn(connection: TerminalConnection): void {
+    screen.current?.clear()
+    begin(connection, state?.login, user)
+  }
+  const isLost = state?.how === 'lost'
   useEffect(() => {
     if (!isLost || !state) return undefined
     return continued(
-      async () => attachConnection(state.connection.session, size()),
-      (connection) => {
-        screen.current?.clear()
-        begin(connection, state.login, user)
-      },
-      () => setState((now) => now && { ...now, lost: false }),
+      async () => attachConnection(state.connection.session, size(), state.connection.ticket),
+      goOn,
+      (error) =>
+        error instanceof OpenError && error.how === 'moved'
+          ? ended(error.message, 'moved')
+          : setState((now) => now && { ...now, how: 'over' }),
     )
   }, [isLost])
 
@@ -152,9 +157,20 @@ export function TerminalPane(props: PaneProps) {
             {state.ended} {isLost && t('Trying to continue the session …')}
           </p>
           <div className="acts">
+            {state.how === 'moved' && (
+              <Button
+                small
+                isPending={busy}
+                onPress={() =>
+                  void quietly(async () => goOn(await attachConnection(state.connection.session, size())))
+                }
+              >
+                {t('Continue here')}
+              </Button>
+            )}
             {state.login && (
               <Button small isPending={busy} onPress={() => void quietly(async () => open(state.login!))}>
-                {isLost ? t('New session') : t('Reconnect')}
+                {state.how === 'over' ? t('Reconnect') : t('New session')}
               </Button>
             )}
             <Button
@@ -189,7 +205,7 @@ export function TerminalPane(props: PaneProps) {
 
 /** An answer of the server; without one, the way there is still broken. */
 function isFinal(error: unknown): boolean {
-  if (error instanceof OpenError) return error.isFinal
+  if (error instanceof OpenError) return error.how !== 'lost'
   return error instanceof ApiError && error.status >= 400 && error.status < 500 && error.status !== 429
 }
 
@@ -200,7 +216,7 @@ const lastTry_ms = 15_000
 function continued(
   attach: () => Promise<TerminalConnection>,
   goesOn: (connection: TerminalConnection) => void,
-  isOver: () => void,
+  isOver: (error: unknown) => void,
 ): () => void {
   let stopped = false
   let trying = false
@@ -216,7 +232,7 @@ function continued(
       goesOn(connection)
     } catch (error) {
       if (stopped) return
-      if (isFinal(error)) return isOver()
+      if (isFinal(error)) return isOver(error)
       timer = setTimeout(() => void attempt(), wait_ms)
       wait_ms = Math.min(lastTry_ms, wait_ms * 2)
     } finally {

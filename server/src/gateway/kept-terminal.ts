@@ -26,6 +26,8 @@ export interface TerminalClient {
   readonly ended: Promise<ConnectionEnded>
   /** Somebody else has the terminal now. */
   onMoved?: (() => void) | undefined
+  /** By which a client that comes back is known. */
+  readonly id?: string | undefined
   /** Where its requests go. */
   terminal: Pick<KeptTerminal, 'takeRequest'>
 }
@@ -64,11 +66,18 @@ const goodbye_ms = 2_000
 export interface ClientEnd extends Pick<ConnectionEnd, 'ended'> {
   /** Called when its terminal goes on with another client. */
   onMoved?(): void
+  readonly id?: string | undefined
 }
 
 /** Hears what a client asks, from its first request on; one loop for each channel, whoever has it. */
 export function clientOf(channel: Channel, near: ClientEnd, first: KeptTerminal): TerminalClient {
-  const client: TerminalClient = { channel, ended: near.ended, onMoved: near.onMoved, terminal: first }
+  const client: TerminalClient = {
+    channel,
+    ended: near.ended,
+    onMoved: near.onMoved,
+    id: near.id,
+    terminal: first,
+  }
   void (async () => {
     for await (const request of channel.requests) await client.terminal.takeRequest(client, request)
   })().catch(() => undefined)
@@ -86,6 +95,8 @@ export class KeptTerminal implements Channel {
   #client: TerminalClient | undefined
   /** The client that opened the channel; others may ask for less. */
   #first: TerminalClient | undefined
+  /** The id of the client that came last, empty for one without; undefined: none came since it began here. */
+  #lastId: string | undefined
   #screen: KeptScreen | undefined
   #size: Size | undefined
   /** The window of the client. */
@@ -125,6 +136,10 @@ export class KeptTerminal implements Channel {
   }
   get client(): TerminalClient | undefined {
     return this.#client
+  }
+  /** Whether another client has come since the one with this id. */
+  isMovedFrom(id: string): boolean {
+    return this.#lastId !== undefined && this.#lastId !== id
   }
   get size(): Size | undefined {
     return this.#size
@@ -184,6 +199,7 @@ export class KeptTerminal implements Channel {
     if (this.#isOver || !screen) throw new ChannelClosed('The session is over.')
     const before = this.#client
     this.#client = client
+    this.#lastId = client.id ?? ''
     client.terminal = this
     if (before) {
       before.onMoved?.()

@@ -50,6 +50,10 @@ export interface AttachRequest {
   readonly person: SessionPerson
   readonly size: TerminalSize
   readonly scrollback: boolean
+  /** The ticket of the browser. */
+  readonly token: string
+  /** The ticket by which the client is known that comes back by itself. */
+  readonly after?: string | undefined
 }
 
 export interface KeyProof {
@@ -198,6 +202,9 @@ export async function attachTerminal(
   if (!allowed) throw new Failure('forbidden', { message: sentences.firewall })
   if (!(await logins.withinLimit(to))) throw new Failure('forbidden', { message: sentences['device-limit'] })
   if (signal.aborted) throw new Failure('unavailable', { message: 'The browser has left.' })
+  const { after, token } = request
+  if (after !== undefined && terminal.isMovedFrom(after))
+    throw new Failure('conflict', { message: 'The session goes on elsewhere.' })
 
   const [mine, near] = localPair()
   const moved = { is: false }
@@ -208,7 +215,8 @@ export async function attachTerminal(
   const opening = mine.open('session')
   const accepted = (await near.channels.next())!.accept()
   const channel = await opening
-  const client = clientOf(accepted, { ended: near.ended, onMoved: () => void (moved.is = true) }, terminal)
+  const onMoved = (): void => void (moved.is = true)
+  const client = clientOf(accepted, { ended: near.ended, onMoved, id: after ?? token }, terminal)
   // Files beside the terminal are channels of the session that goes on.
   void session.join(near)
   session.resumed(source, 'browser')

@@ -71,7 +71,8 @@ export function terminalEndpoint(parts: TerminalEndpointParts) {
 
   async function enter(upgrade: Upgrade): Promise<void> {
     requireOwnPage(upgrade, parts.url)
-    const ticket = tickets.take(upgrade.query.get('token') ?? '')
+    const token = upgrade.query.get('token') ?? ''
+    const ticket = tickets.take(token)
     if (!(await tickets.holds(ticket))) throw new Failure('wrongToken')
     const size =
       ticket.kind === 'files'
@@ -80,7 +81,8 @@ export function terminalEndpoint(parts: TerminalEndpointParts) {
     const line = await parts.accept(upgrade)
     lines.add(line)
     void line.closed.then(() => lines.delete(line))
-    const serving = ticket.kind === 'files' ? serveBeside(line, ticket) : serve(line, ticket, size!, upgrade)
+    const serving =
+      ticket.kind === 'files' ? serveBeside(line, ticket) : serve(line, ticket, token, size!, upgrade)
     serving.catch((error: unknown) => {
       parts.onError(error)
       line.close(Closing.refused)
@@ -90,6 +92,7 @@ export function terminalEndpoint(parts: TerminalEndpointParts) {
   async function serve(
     line: MessageSocket,
     ticket: LoginTicket,
+    token: string,
     size: TerminalSize,
     { request, from: { source } }: Upgrade,
   ): Promise<void> {
@@ -100,7 +103,7 @@ export function terminalEndpoint(parts: TerminalEndpointParts) {
     try {
       const person = { kind: 'user', id: ticket.user_id, name: ticket.username } as const
       terminal = await (ticket.kind === 'attach'
-        ? parts.attach({ ...ticket, person, size }, source, gone.signal)
+        ? parts.attach({ ...ticket, token, person, size }, source, gone.signal)
         : parts.terminal(
             {
               device_uid: ticket.device_uid,
@@ -118,6 +121,7 @@ export function terminalEndpoint(parts: TerminalEndpointParts) {
       // The session may go on in a moment, or when the server is back: a page that is told nothing tries again.
       if (ticket.kind === 'attach' && known && error.kind === 'unavailable')
         return line.close(Closing.leaving)
+      if (ticket.kind === 'attach' && known && error.kind === 'conflict') return line.close(Closing.moved)
       if (!known && !(error instanceof BadMessage)) parts.onError(error)
       await talk.error(
         known || error instanceof BadMessage ? error.message : 'The terminal could not be opened.',

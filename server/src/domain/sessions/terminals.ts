@@ -31,8 +31,14 @@ export type TerminalTicket = TicketHolder &
         readonly proof: { readonly password: string } | { readonly fingerprint: string }
       }
     | { readonly kind: 'files'; readonly session_uid: string }
-    | { readonly kind: 'attach'; readonly session_uid: string; readonly scrollback: boolean }
+    | ({ readonly kind: 'attach'; readonly session_uid: string } & AttachWish)
   )
+
+interface AttachWish {
+  readonly scrollback: boolean
+  /** The ticket with which a page that comes back by itself had the session. */
+  readonly after?: string | undefined
+}
 
 export interface TerminalTickets {
   /** Redeems the ticket, which then is gone. Throws wrongToken. */
@@ -132,13 +138,13 @@ export function terminals({
 
   function attachTicket(
     session_uid: string,
-    { holder, scrollback }: { readonly holder: TicketHolder; readonly scrollback: boolean },
+    { holder, scrollback, after }: { readonly holder: TicketHolder } & AttachWish,
   ): string | undefined {
     if (continuable.get(session_uid) !== holder.user_id) return undefined
     // Copies field by field, as above.
     const { user_id, username, tenant_id, epoch, token_id } = holder
     const whose = { user_id, username, tenant_id, epoch, token_id }
-    return give({ ...whose, kind: 'attach', session_uid, scrollback }).token
+    return give({ ...whose, kind: 'attach', session_uid, scrollback, after }).token
   }
 
   return {
@@ -190,7 +196,7 @@ export function terminals({
       const holder = holderOf(caller)
       const row = await stores.of(caller.tenant_id).sessions.find(body.session)
       const isOwn = row?.active === 1 && row.person_kind === 'user' && row.person_id === holder.user_id
-      const asked = { holder, scrollback: body.scrollback ?? false }
+      const asked = { holder, scrollback: body.scrollback ?? false, after: body.after }
       // The session may be on another node, which then gives the ticket.
       const token = isOwn
         ? (attachTicket(body.session, asked) ??
