@@ -169,6 +169,19 @@ describe('a client that is lost', () => {
     expect(await held()).toHaveLength(1)
   })
 
+  test('the end of the input at the question begins a new shell, as where nothing is held', async () => {
+    const { uid } = await leaveBehind('older')
+    await using back = way.start(undefined, { flags: ['-tt'] })
+    back.child.stdin.end()
+    await back.until(question)
+    await eventually(async () =>
+      expect(await list()).toMatchObject([
+        { type: 'shell', held: false },
+        { uid, held: true },
+      ]),
+    )
+  })
+
   test('by SIGSTOP, like a laptop that sleeps, does not answer, and is told nothing twice when it wakes', async () => {
     using asleep = sit()
     await ready(asleep)

@@ -153,17 +153,16 @@ export function comingBack(parts: ResumeParts) {
     request.reply(true)
     await channel.write(Buffer.from(`${fitted(questionOf(waiting), terminal.size)} `))
     const chunk = await channel.read()
-    if (!chunk) return false
-    const typed = chunk.bytes.toString('latin1')
-    // A key alone is an answer. A script, what was typed before the question, and a report of the terminal are not:
-    // they are for the new shell, as they came.
+    const typed = chunk?.bytes.toString('latin1') ?? ''
+    // A key alone is an answer. A script, what was typed before the question, a report of the terminal, and the end of
+    // the input are not: they are for the new shell, as they came.
     const key = typed === '\r\n' ? '\r' : typed
     const session = waiting[/^[1-9]$/.test(key) ? Number(key) - 1 : 0]
     const continues = /^[\r\nyYsS1-9]$/.test(key) && session
     await channel.write(Buffer.from('\r\n'))
     if (continues && (await take(terminal, session, key.toLowerCase() === 's'))) return false
     if (continues) await channel.write(Buffer.from('It has ended meanwhile; this is a new one.\r\n'))
-    if (!/^[\r\nyYnNsS1-9]$/.test(key)) terminal.typed = Buffer.from(chunk.bytes)
+    if (chunk && !/^[\r\nyYnNsS1-9]$/.test(key)) terminal.typed = Buffer.from(chunk.bytes)
     return true
   }
 
