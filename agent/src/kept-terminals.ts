@@ -22,9 +22,15 @@ export interface GatewayLeg {
   giveUp(): void
 }
 
+/** Room for one terminal, from before its program begins; disposed of, it is for others, unless it was used. */
+export interface KeptPlace extends Disposable {
+  /** Keeps the terminal of a program, unless the agent stops; `size` is its own. */
+  add(user: string, running: RunningProgram, size: Size): KeptTerminal | undefined
+}
+
 export interface KeptTerminals {
-  /** Keeps the terminal of a program, if there is room; `size` is its own. */
-  add(keep: Keep, user: string, running: RunningProgram, size: Size): KeptTerminal | undefined
+  /** Takes a place for the terminal; undefined: there is none, or there is a terminal of this id. */
+  reserve(keep: Keep): KeptPlace | undefined
   /** The terminal that such a gateway may continue for this user. */
   find(keep: Keep, user: string): KeptTerminal | undefined
   /** Kept terminals that no gateway has; undefined: nothing was ever kept. */
@@ -38,6 +44,8 @@ export interface KeptTerminals {
 export interface KeptTerminal {
   /** Joins the channel and the program until one of them has ended, or another channel has the program. */
   join(session: Session, leg: GatewayLeg, isFirst: boolean): Promise<Exit | undefined>
+  /** Whether a channel of this connection has it. */
+  isOn(leg: GatewayLeg): boolean
   /** Resolves when the program has ended and somebody has heard of it, or nobody can any more. */
   readonly over: Promise<void>
 }
@@ -63,6 +71,8 @@ interface Entry {
 /** The terminals that this agent keeps. `signal` hangs all of them up. */
 export function keptTerminals(signal: AbortSignal): KeptTerminals {
   const entries = new Map<string, Entry>()
+  /** The ids of terminals that have a place, and no program yet. */
+  const reserved = new Set<string>()
   const watching = new Set<() => void>()
   let said = false
   const changed = (): void => {
@@ -76,15 +86,27 @@ export function keptTerminals(signal: AbortSignal): KeptTerminals {
     { once: true },
   )
   return {
-    add(keep, user, running, size) {
-      if (signal.aborted || entries.has(keep.id) || entries.size >= mostKept) return undefined
-      const kept = keptTerminal(keep, running, size, signal, changed)
-      entries.set(keep.id, { keep, user, ...kept })
-      void kept.terminal.over.then(() => {
-        entries.delete(keep.id)
-        changed()
-      })
-      return kept.terminal
+    reserve(keep) {
+      const { id } = keep
+      const isFull = entries.size + reserved.size >= mostKept
+      if (signal.aborted || isFull || entries.has(id) || reserved.has(id)) return undefined
+      reserved.add(id)
+      const place = new DisposableStack()
+      place.defer(() => reserved.delete(id))
+      return {
+        add(user, running, size) {
+          place.dispose()
+          if (signal.aborted) return undefined
+          const kept = keptTerminal(keep, running, size, signal, changed)
+          entries.set(id, { keep, user, ...kept })
+          void kept.terminal.over.then(() => {
+            entries.delete(id)
+            changed()
+          })
+          return kept.terminal
+        },
+        [Symbol.dispose]: () => place.dispose(),
+      }
     },
     find({ id, secret }, user) {
       const entry = entries.get(id)
@@ -171,6 +193,7 @@ function keptTerminal(
 
   const terminal: KeptTerminal = {
     over: over.promise,
+    isOn: (leg) => line?.leg === leg,
     async join(session, leg, isFirst) {
       const { channel } = session
       const before = line

@@ -20,7 +20,7 @@ import {
 } from '@hawser/ssh'
 import { deviceVariables, environmentOf, mayPass, readEndpoint, type Endpoint } from './environment.ts'
 import { compileCache } from './folders.ts'
-import type { GatewayLeg, KeptTerminals } from './kept-terminals.ts'
+import type { GatewayLeg, KeptPlace, KeptTerminals } from './kept-terminals.ts'
 import { passOutput, type OutputReader } from './outputs.ts'
 import { startOnPipes } from './piped.ts'
 import type { RunningProgram } from './program.ts'
@@ -60,29 +60,34 @@ export async function serveSession(channel: Channel, options: SessionOptions): P
   let client: Endpoint | undefined
   let person: string | undefined
   let keep: Keep | undefined
+  let place: KeptPlace | undefined
   let terminal = false
-  const isKept = (): boolean => keep !== undefined && options.kept?.find(keep, account.name) !== undefined
+  using places = new DisposableStack()
+  const found = () => keep && options.kept?.find(keep, account.name)
   const session = await receiveSession(channel, (request) => {
     // The gateway sends its variables before anything of the client's, so the first of each counts.
     if (request.type === 'env' && request.name === clientVariable) client ??= readEndpoint(request.value)
     if (request.type === 'env' && request.name === personVariable) person ??= readPersonText(request.value)
     if (request.type === 'env' && request.name === keepVariable) {
       keep ??= options.kept && readKeep(request.value)
-      return keep !== undefined
+      if (keep) place ??= places.use(options.kept?.reserve(keep))
+      // Whoever continues a terminal needs no place. A second one on the connection that has it is not kept.
+      return place !== undefined || found()?.isOn(options.leg) === false
     }
-    if (request.type === 'subsystem' && request.name === keptSubsystem) return isKept()
+    if (request.type === 'subsystem' && request.name === keptSubsystem) return found() !== undefined
     const allowed = isAllowed(request) && !(request.type === 'pty-req' && terminal)
     terminal ||= allowed && request.type === 'pty-req'
     return allowed
   })
+  if (!session?.pty) places.dispose()
   if (!session) return
   const began_ms = performance.now()
   const { type } = session.program
   log({ event: 'session.started', user: account.name, type, terminal, person })
   const isContinued = session.program.type === 'subsystem' && session.program.name === keptSubsystem
   const exit = isContinued
-    ? await options.kept?.find(keep!, account.name)?.join(session, options.leg, false)
-    : await run(session, { ...options, client: client ?? options.client, person, keep })
+    ? await found()?.join(session, options.leg, false)
+    : await run(session, { ...options, client: client ?? options.client, person, place })
   log({
     event: 'session.ended',
     user: account.name,
@@ -113,12 +118,12 @@ function isAllowed(request: SessionRequest): boolean {
 }
 
 interface RunOptions extends SessionOptions {
-  /** Whether, and how, the terminal outlives the gateway. */
-  readonly keep: Keep | undefined
+  /** Where a terminal outlives the gateway; undefined: it does not. */
+  readonly place: KeptPlace | undefined
 }
 
 async function run(session: Session, options: RunOptions): Promise<Exit | undefined> {
-  const { account, keep, kept, log } = options
+  const { account, place, log } = options
   const { channel, program } = session
   if (program.type === 'subsystem' && !credentialsFor(account)) {
     await serveFiles(session, account.home).catch(() => channel.close('now'))
@@ -134,7 +139,7 @@ async function run(session: Session, options: RunOptions): Promise<Exit | undefi
     return notStarted
   }
   const recorded = isShellOnTerminal(session, running) ? record(running, options) : undefined
-  const terminal = keep && session.pty && kept?.add(keep, account.name, running, session.pty)
+  const terminal = session.pty && place?.add(account.name, running, session.pty)
   if (terminal) {
     const keeping = options.keeps?.()
     void terminal.over.then(() => {

@@ -138,6 +138,43 @@ test(`an agent keeps ${mostKept} terminals; one more ends with its connection, a
   expect(kept.find(keeps[0]!, account)).toBeDefined()
 })
 
+/** What the agent answers to the variable on a channel of its own, which may stay open. */
+async function answered(connection: Connection, keep: Keep) {
+  const channel = await connection.open('session')
+  const { name, payload } = writeRequest({ type: 'env', name: keepVariable, value: keepText(keep) })
+  return { channel, does: await channel.request(name, payload, true) }
+}
+
+test('an agent says that it keeps a terminal only if it has room for it', async () => {
+  const { device, kept } = await place()
+  const keeps = Array.from({ length: mostKept - 1 }, () => keepOf())
+  const [first, ...others] = await Promise.all(keeps.map(async (keep) => begin(device, keep)))
+  await using gateway = await device.connect()
+  const last = await answered(gateway, keepOf())
+  expect(last.does).toBe(true)
+  // The place is taken before the program has begun.
+  expect((await answered(gateway, keepOf())).does).toBe(false)
+  await last.channel.close()
+  await eventually(async () => expect((await answered(gateway, keepOf())).does).toBe(true))
+  for (const one of [first!, ...others]) await one.connection.end(Reason.byApplication, 'over')
+  await eventually(() => expect(kept.find(keeps[0]!, account)).toBeUndefined())
+})
+
+test('of the terminals of one connection it says so of one at a time, and of none that is not there', async () => {
+  const { device } = await place()
+  const keep = keepOf()
+  await using gateway = await device.connect()
+  const env = { [keepVariable]: keepText(keep) }
+  // A program without a terminal leaves the place to others.
+  await startSession(gateway, { program: { type: 'exec', command: 'exec cat' }, env })
+  const program = { type: 'exec', command: 'echo begun; exec cat' } as const
+  const { channel } = await startSession(gateway, { program, pty, env })
+  expect(String((await channel.read())!.bytes)).toContain('begun')
+  expect((await answered(gateway, keep)).does).toBe(false)
+  await channel.close()
+  await eventually(async () => expect((await answered(gateway, keep)).does).toBe(true))
+})
+
 test('a program that writes without end is not stopped, and costs no more than the bound', async () => {
   const { device, kept } = await place()
   const keep = keepOf()

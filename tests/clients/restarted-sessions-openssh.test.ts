@@ -1,5 +1,7 @@
 // Sessions that outlive the server: it is stopped or killed while somebody works in a terminal, and started again. The
 // agent has kept the terminal meanwhile, and its person comes back to the same shell.
+import net from 'node:net'
+import { connect, parsePrivateKey, startSession } from '@hawser/ssh'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { begin, openRestarts, question, restored, type Restarts } from './restarts.ts'
 import { eventually } from './way.ts'
@@ -70,6 +72,40 @@ test('whoever has come back to a session reads that it goes on, when the server 
   await again.until(new RegExp(`still ${pid}\r\n`))
   again.type('exit 3\n')
   expect(await again.ended).toBe(3)
+})
+
+// As with a ControlMaster: the agent keeps one terminal of a connection.
+test.each([
+  { over: 'a command beside', goesOn: true },
+  { over: 'the one before', goesOn: false },
+])('when $over the terminal is over, a client reads that it goes on: $goesOn', async ({ goesOn }) => {
+  const connection = await connect(net.connect(restarts.sshPort, '127.0.0.1'), {
+    user: `${restarts.user.name}@harbour.${restarts.agent.name}`,
+    proofs: [{ method: 'publickey', key: parsePrivateKey(restarts.where.read('olga')) }],
+    checkHostKey: () => true,
+  })
+  const program = { type: 'exec', command: 'read -r line' } as const
+  const pty = { terminal: 'xterm', columns: 80, rows: 24, width: 0, height: 0, modes: new Map() }
+  const { channel: first } = await startSession(connection, goesOn ? { program } : { program, pty })
+  const [session, ...others] = await restarts.list()
+  expect(others).toEqual([])
+  if (!goesOn) await restarts.isKept(session!.uid)
+  await startSession(connection, { program, pty })
+  await restarts.isKept(session!.uid)
+  await first.write(Buffer.from('\n'))
+  while (await first.read());
+  await first.close()
+  await restarts.stop('SIGTERM')
+  const { message } = await connection.ended
+  expect(message).toContain('The server is stopping.')
+  expect(message.includes('Your session goes on')).toBe(goesOn)
+  await restarts.start()
+  if (goesOn) {
+    await restored(restarts)
+    const { uid, device_uid } = (await restarts.held())[0]!
+    await restarts.api().sessions.close({ params: { uid }, body: { device: device_uid } })
+  }
+  await eventually(async () => expect(await restarts.list()).toEqual([]))
 })
 
 test('whoever has taken a session from another client reads it, too', async () => {

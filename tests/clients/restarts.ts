@@ -28,6 +28,7 @@ export interface Restarts extends AsyncDisposable {
   there(name: string): string
   read(name: string): string
   write(name: string, text: string): void
+  readonly sshPort: number
   /** The data of the server. */
   readonly data: string
   /** Makes somebody who is an operator. */
@@ -101,6 +102,7 @@ export async function openRestarts(env: Record<string, string> = {}): Promise<Re
       home.write(name, text)
       chmodSync(home.file(name), 0o666)
     },
+    sshPort: ssh,
     data: data.path,
     async employ(name) {
       const words = ['user', 'create', name, 'rope-and-anchor', `${name}@example.com`]

@@ -39,8 +39,8 @@ export interface ChannelPolicyParts {
    * The `Keep` that our own agent gets, so that the terminal outlives this server; undefined: it does not.
    */
   readonly keep?: string | undefined
-  /** The agent has said that it keeps the terminal. */
-  onKept?(): void
+  /** The agent has said that it keeps the terminal, until this resolves. */
+  onKept?(closed: Promise<unknown>): void
   /** Variables that may pass beside those of language. */
   readonly acceptEnv: readonly string[]
   /** Whether the agent closes a forwarded connection in both directions when one has ended. */
@@ -155,6 +155,8 @@ function sessionTap(
 ): Tap {
   let terminal = false
   let subsystem = false
+  /** Whether the agent would keep a terminal on this channel. */
+  let isKept = false
   let channels: { near: Channel; far: Channel } | undefined
   /** Resolves when the client has the announcement; output waits for it. */
   let announced: Promise<void> | undefined
@@ -179,6 +181,10 @@ function sessionTap(
     const say = sayTo(near)
     parts.shells.add(say)
     void near.closed.then(() => parts.shells.delete(say))
+  }
+
+  const tellKept = (): void => {
+    if (isKept && terminal && channels) parts.onKept?.(channels.far.closed)
   }
 
   const { mask, policy, hashing } = parts
@@ -269,7 +275,10 @@ function sessionTap(
       if (parts.keep === undefined) return
       const { name, payload } = writeRequest({ type: 'env', name: keepVariable, value: parts.keep })
       far.request(name, payload, true).then(
-        (does) => does && parts.onKept?.(),
+        (does) => {
+          isKept = does
+          tellKept()
+        },
         () => undefined,
       )
     },
@@ -300,6 +309,7 @@ function sessionTap(
       if (request.type === 'auth-agent-req@openssh.com') onAgent()
       if (request.type === 'pty-req') {
         terminal = true
+        tellKept()
         parts.record.note({ term: request.pty.terminal })
         recorder.terminal(request.pty.terminal, sizeOf(request.pty))
       }

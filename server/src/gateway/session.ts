@@ -296,7 +296,10 @@ export async function runSession(
           hold_s > 0
             ? keepText({ id: record.uid, secret: parts.keepSecret(record.uid), grace_s: hold_s })
             : undefined,
-        onKept: () => noteKept('agent'),
+        onKept(closed) {
+          noteKept('agent')
+          void closed.then(() => (keeping.agent = false))
+        },
         acceptEnv: JSON.parse(to.namespace.accept_env) as string[],
         // A device without an agent has an SSH server of its own, which closes each direction by itself.
         closesAtEof: !agentIsOurs && to.device.enrolment_key === null,
