@@ -45,7 +45,10 @@ test('a key that means nothing goes on with its Ctrl-], and Ctrl-] typed twice g
   const one = keyboard()
   expect([one.type('\x1d'), one.type('q')]).toEqual([undefined, '\x1dq'])
   expect([one.type('\x1d'), one.type('\x1d')]).toEqual([undefined, '\x1d'])
+  expect([one.type('\x1d'), one.type('rm -r x\r')]).toEqual([undefined, '\x1drm -r x\r'])
   expect(one.commands).toEqual([])
+  // The person has typed each of them.
+  expect(one.typed()).toBe(3)
 })
 
 test('what is pasted is no command, nor is anything while nobody else is there', () => {

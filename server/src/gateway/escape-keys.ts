@@ -45,6 +45,7 @@ export function escapeKeys<Question>({
     if (before) {
       if (bytes.length === 1 && isCommand(bytes[0]!, before.about)) return undefined
       // Typed twice it is sent once; before anything else it was meant for the program.
+      typed()
       if (bytes.length === 1 && bytes[0] === prefix) return chunk
       return { ...chunk, bytes: Buffer.concat([Buffer.of(prefix), bytes]) }
     }
