@@ -140,10 +140,16 @@ describe('whoever comes back', () => {
 })
 
 describe('what is held', () => {
-  const session = (uid: string, identity: string, ended: string[], tenant_id = 'harbour'): KeptSession => ({
+  const session = (
+    uid: string,
+    identity: string,
+    ended: string[],
+    tenant_id = 'harbour',
+    device_uid = 'd',
+  ): KeptSession => ({
     uid,
     tenant_id,
-    device_uid: 'd',
+    device_uid,
     username: 'root',
     identity,
     started_at: 0,
@@ -173,6 +179,26 @@ describe('what is held', () => {
     expect(hold('d1', 'user d', 'elsewhere')).toBe(true)
     expect(ended).toEqual(['a1'])
     expect(limits.ofPerson).toBeLessThanOrEqual(limits.ofNamespace)
+  })
+
+  test('of unknown people who share an account is not ended by others, of the account or elsewhere', () => {
+    const ended: string[] = []
+    const held = heldSessions({ now: () => 0 }, { ofPerson: 2, ofNamespace: 5, ofNode: 7 })
+    using all = new DisposableStack()
+    const hold = (uid: string, device_uid: string): boolean => {
+      const one = session(
+        uid,
+        identityOf({ kind: 'unknown', id: '', name: '' }, undefined),
+        ended,
+        'harbour',
+        device_uid,
+      )
+      all.use(held.add(one))
+      return held.hold(one)
+    }
+    expect([hold('g1', 'gantry'), hold('g2', 'gantry'), hold('g3', 'gantry')]).toEqual([true, true, false])
+    expect([hold('w1', 'winch'), hold('w2', 'winch')]).toEqual([true, true])
+    expect(ended).toEqual([])
   })
 
   test('is not passed by many connections that are lost at the same moment', () => {

@@ -57,9 +57,12 @@ export const limits = { ofPerson: 10, ofNamespace: 500, ofNode: 5_000 }
 
 export const overSentence = 'Nobody came back to the session in time.'
 
+/** The identity of everybody of whom nothing is known but that they have the password of an account. */
+const anybody = 'account'
+
 export function identityOf({ kind, id }: SessionPerson, key: string | undefined): string {
   if (kind !== 'unknown') return `${kind} ${id}`
-  return key === undefined ? 'account' : `key ${key}`
+  return key === undefined ? anybody : `key ${key}`
 }
 
 /** Whether a session is one that whoever logged in so may continue. */
@@ -91,8 +94,13 @@ export function heldSessions(clock: { now(): number }, most = limits): HeldSessi
     hold(session) {
       if (session.hold_s === 0 || timers.size >= most.ofNode) return false
       const inNamespace = held().filter(({ tenant_id }) => tenant_id === session.tenant_id)
-      const ofPerson = inNamespace.filter(({ identity }) => identity === session.identity)
+      const isAnybody = session.identity === anybody
+      const ofPerson = inNamespace.filter((one) =>
+        isAnybody ? isOf(one, session) : one.identity === session.identity,
+      )
       const [oldest] = ofPerson
+      // Whoever shares an account with strangers must not end what is theirs.
+      if (isAnybody && ofPerson.length >= most.ofPerson) return false
       // A person who holds too many gives up their own oldest one. It is released at once, because its end
       // takes a while, and of several sessions that are lost at the same moment each must end another one.
       if (oldest && ofPerson.length >= most.ofPerson) {
