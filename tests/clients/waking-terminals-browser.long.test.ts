@@ -1,10 +1,14 @@
-// A laptop that sleeps with a terminal open, in a real browser on a link that breaks. A session that its person has
-// continued elsewhere meanwhile stays there when the laptop wakes up, until they press *Continue here*.
+// A laptop that sleeps with a terminal open, in a real browser on a link that breaks: when it wakes up the page
+// continues the session by itself, with the same screen, and types nothing twice. A session that its person has
+// continued elsewhere meanwhile stays there, until they press *Continue here*.
+import { readFileSync } from 'node:fs'
+import path from 'node:path'
 import type { Page } from 'playwright-core'
 import { expect, test } from 'vitest'
 import { sharedBrowser, violations, visit } from '../harness/browser.ts'
+import { eventually } from '../harness/eventually.ts'
 import { startLink } from '../harness/link.ts'
-import { enterTerminal, showing, type } from './browser-terminal.ts'
+import { enterTerminal, showing, shown, type } from './browser-terminal.ts'
 import { press, signedInTo } from './console.ts'
 import { apiOf, sharedQuarters } from './web.ts'
 
@@ -18,6 +22,39 @@ const live = async () => {
   return (await api.sessions.list({ query })).body
 }
 const alert = (page: Page, text: string) => page.getByRole('alert').getByText(text)
+
+test('the page of a link that was cut shows the same screen again, and types nothing twice', async () => {
+  await using link = await linkToService()
+  await using person = await visit(browser, { url: `http://${link.host}:${link.port}` })
+  const { page } = person
+  await enterTerminal(page, quarters())
+  await type(page, 'cat > typed')
+  const typed = () => readFileSync(path.join(quarters().user.home, 'typed'), 'utf8')
+  // From then on the terminal echoes, and not the shell.
+  await eventually(() => expect(typed()).toBe(''))
+  await page.keyboard.type('before\n')
+  await showing(page, /cat > typed\nbefore\n/)
+  await eventually(() => expect(typed()).toBe('before\n'))
+  const screen = await shown(page)
+
+  // It leaves the page, and never arrives.
+  link.stall()
+  await page.keyboard.type('on its way\n')
+  await page.context().setOffline(true)
+  link.cut()
+  await alert(page, 'Trying to continue the session …').waitFor()
+  await page.keyboard.type('while away\n')
+  link.resume()
+  await page.context().setOffline(false)
+  await page.getByRole('button', { name: 'Disconnect' }).waitFor()
+  await eventually(async () => expect(await shown(page)).toBe(screen))
+  await page.keyboard.type('after\n')
+  await eventually(() => expect(typed()).toBe('before\nafter\n'))
+  await page.keyboard.press('Control+D')
+  await type(page, 'exit')
+  await alert(page, 'The session has ended.').waitFor()
+  await eventually(async () => expect(await live()).toEqual([]))
+})
 
 test('a page that wakes up leaves the session to who has continued it, until its person presses', async () => {
   const { service, agent } = quarters()
