@@ -1,7 +1,7 @@
 // Who the signed-in person is, asked before the rest of the console is there.
 import { auth } from './auth.ts'
 
-const whoPath = '/api/auth/user'
+const whoPath = '/api/auth/user?keep_namespace=true'
 let who: { token: string; answer: Promise<Response> } | undefined
 
 export function askWho(): void {
