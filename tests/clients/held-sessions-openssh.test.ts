@@ -304,6 +304,15 @@ describe('only the same person comes back', () => {
     await leaveBehind('lost', { key: 'lost' })
     const { body } = await way.owner.publicKeys.list({ query: {} })
     const { fingerprint } = body.find(({ name }) => name === 'lost')!
+    const forUser = async (username: string) =>
+      way.owner.publicKeys.update({
+        params: { fingerprint },
+        body: { name: 'lost', username, filter: { hostname: '.*' } },
+      })
+    await forUser('nobody')
+    await eventually(async () => expect(await list()).toEqual([]))
+    await forUser('.*')
+    await leaveBehind('again', { key: 'lost' })
     await way.owner.publicKeys.remove({ params: { fingerprint } })
     await eventually(async () => expect(await list()).toEqual([]))
   })

@@ -10,6 +10,7 @@ import {
   openFresh,
   session,
   unique,
+  user as userRow,
   type Storage,
 } from '../../../../tests/storage/databases.ts'
 import type { Bus } from '../../bus/bus.ts'
@@ -364,6 +365,70 @@ test('sign-ins that are ended leave what is held for their user; a new password 
   expect(await effects()).toEqual([['recheck']])
   bus.tell('user.changed', { user_id: owner })
   expect(await effects()).toEqual([['recheck'], ['end', 'hers', reasons.notHeld]])
+})
+
+test('a member whose role is lowered loses what is held in that namespace, and nobody else does', async () => {
+  const { bus, stores, tenant_id, hold, ends } = await start()
+  const [olga, paul] = [userRow(), userRow()]
+  for (const row of [olga, paul]) {
+    await stores.users.insert(row)
+    const member = { tenant_id, user_id: row.id, role: 'operator', epoch: 'first' } as const
+    await stores.namespaces.addMember({ ...member, created_at: row.created_at })
+  }
+  hold('olgas', user(olga.id))
+  hold('pauls', user(paul.id))
+  hold('anybodys', unknownPerson, 'fingerprint')
+  bus.tell('member.changed', { tenant_id: 'another', user_id: olga.id })
+  expect(await ends()).toEqual([])
+  bus.tell('member.changed', { tenant_id, user_id: olga.id })
+  expect(await ends()).toEqual([['olgas', reasons.notHeld]])
+  await stores.namespaces.removeMember(tenant_id, paul.id)
+  bus.tell('member.changed', { tenant_id, user_id: paul.id })
+  expect(await ends()).toEqual([
+    ['pauls', reasons.notHeld],
+    ['pauls', reasons.notMember],
+  ])
+})
+
+test('a public key that is for others now ends what is held for it, and nothing that is held for others', async () => {
+  const { bus, tenant_id, hold, ends } = await start()
+  hold('first', unknownPerson, 'one')
+  hold('second', unknownPerson, 'another')
+  hold('password', unknownPerson)
+  bus.tell('publicKey.changed', { tenant_id: 'another', fingerprint: 'one' })
+  bus.tell('publicKey.changed', { tenant_id, fingerprint: 'one' })
+  expect(await ends()).toEqual([['first', reasons.notHeld]])
+})
+
+test('an API key that is removed ends its own sessions, held or not', async () => {
+  const { bus, stores, tenant_id, hold, ends, opener, session: uid } = await start()
+  await addKeys(tenant_id, 'nightly', 'weekly')
+  opener.person = apiKey('nightly')
+  hold('night', apiKey('nightly'))
+  hold('week', apiKey('weekly'))
+  await stores.of(tenant_id).apiKeys.remove('nightly')
+  bus.tell('apiKey.changed', { tenant_id, name: 'nightly' })
+  expect(await ends()).toEqual([
+    ['night', reasons.notHeld],
+    [uid, reasons.noKey],
+    ['b', reasons.noKey],
+    ['night', reasons.noKey],
+  ])
+})
+
+test('after news were missed, what is held ends for whoever may not come back any more', async () => {
+  const { stores, tenant_id, missed, hold, ends } = await start()
+  const { owner } = (await stores.namespaces.find(tenant_id))!
+  await addKeys(tenant_id, 'nightly')
+  hold('owners', user(owner))
+  hold('gone', user('gone'))
+  hold('night', apiKey('nightly'))
+  hold('week', apiKey('weekly'))
+  hold('key', unknownPerson, 'unregistered')
+  hold('password', unknownPerson)
+  missed()
+  const notHeld = (await ends()).filter(([, why]) => why === reasons.notHeld)
+  expect(notHeld.map(([uid]) => uid)).toEqual(['gone', 'week', 'key', 'password'])
 })
 
 test('keys that go with the membership of their maker end their sessions', async () => {
