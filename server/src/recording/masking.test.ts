@@ -65,6 +65,34 @@ const examples: readonly (readonly [string, string, number, string])[] = [
   ['token=ab\b\x1b[Kc ok', 'token=**\b\x1b[K', 1, ' ok'],
   ['token=ab\b \bc ok', 'token=**\b \b', 1, ' ok'],
   ['token=ab\b\x1b[Cc\x1b[1Pd ok', 'token=**\b\x1b[C*\x1b[1P', 1, ' ok'],
+  // What people see every day: settings, hashes, headers, command lines and prompts.
+  ['DB_PASS=hunter2 SMTP', 'DB_PASS=', 7, ' SMTP'],
+  ['Server=x;Pwd=hunter2;', 'Server=x;Pwd=', 7, ';'],
+  ['SECRET_KEY_BASE=hunter2\n', 'SECRET_KEY_BASE=', 7, '\n'],
+  ['PrivateKey = aGk=\n', 'PrivateKey = ', 4, '\n'],
+  ['Token:               abc\n', 'Token:               ', 3, '\n'],
+  ['psk="hunter 2"\n', 'psk="', 8, '"\n'],
+  ['username=x,pass=hunter2 /mnt', 'username=x,pass=', 7, ' /mnt'],
+  ['requirepass hunter2\n', 'requirepass ', 7, '\n'],
+  ["define( 'DB_PASSWORD', 'hunter2' );", "define( 'DB_PASSWORD', '", 7, "' );"],
+  ['<password>a b</password>', '<password>', 3, '</password>'],
+  ['tls.key: LS0tLS1CRUdJTiBQUklWQVRFIEtFWS0t\n', 'tls.key: LS0tLS1CRUdJTiBQUklWQVRF', 8, '\n'],
+  ['x: LS0tLS1CRUdJTiBPUEVOU1NIIFBSSVZBVEUg\n', 'x: LS0tLS1CRUdJTiBPUEVOU1NIIFBSSVZB', 4, '\n'],
+  ['"auth": "b2xnYTp4" }', '"auth": "', 8, '" }'],
+  ['root:$6$a.b$c/d:19000:0:', 'root:$6$', 7, ':19000:0:'],
+  ['olga:$apr1$ab$cd\n', 'olga:$apr1$', 5, '\n'],
+  ['{"Authorization": "Bearer abc"}', '{"Authorization": "Bearer ', 3, '"}'],
+  ['{"Authorization": "Basic abc="}', '{"Authorization": "Basic ', 4, '"}'],
+  ['curl -s -u olga:hunter2 x', 'curl -s -u olga:', 7, ' x'],
+  ["curl -u 'olga:a b' x", "curl -u 'olga:", 3, "' x"],
+  ['curl --user olga:12@4 x', 'curl --user olga:', 4, ' x'],
+  ['Secret Access Key [None]: a/b+c\r\n', 'Secret Access Key [None]: ', 5, '\r\n'],
+  ['sshpass -phunter2 ssh', 'sshpass -p', 7, ' ssh'],
+  ['openssl -passin pass:hunter2 -in', 'openssl -passin pass:', 7, ' -in'],
+  ['Connect -Password hunter2 -x', 'Connect -Password ', 7, ' -x'],
+  ['ConvertTo-SecureString "a b" -x', 'ConvertTo-SecureString "', 3, '" -x'],
+  ["ALTER USER x PASSWORD 'a b';", "ALTER USER x PASSWORD '", 3, "';"],
+  ["CREATE USER x IDENTIFIED BY 'a b';", "CREATE USER x IDENTIFIED BY '", 3, "';"],
   // An option within a word ends with the name of a field.
   ['x--password=hunter2 ok', 'x--password=', 7, ' ok'],
 ]
@@ -129,6 +157,16 @@ test('a private key that is written as one line, or in a table, is masked', () =
   expect(shown(`${first}\r\nMIIE\r\n\xe2\x9d\xaf ls`)).toBe(`${first}\r\n****\r\n\xe2\x9d\xaf ls`)
 })
 
+test('a private key that is the value of a field is masked beyond its first line', () => {
+  const key = '-----BEGIN PRIVATE KEY-----\r\nMIIE\r\n-----END PRIVATE KEY-----'
+  expect(maskedIn(`PRIVATE_KEY="${key}" ok`).text).toBe(
+    `PRIVATE_KEY="${stars(27)}\r\n****\r\n-----END PRIVATE KEY-----" ok`,
+  )
+  expect(maskedIn(`private_key: ${key}`).text).toBe(
+    `private_key: ${stars(10)} PRIVATE KEY-----\r\n****\r\n-----END PRIVATE KEY-----`,
+  )
+})
+
 test('a character of several bytes becomes one star', () => {
   const one = masker(finder)
   expect(Buffer.from(one.mask(Buffer.from('password=pässwörd ok'))).toString()).toBe('password=******** ok')
@@ -150,6 +188,12 @@ test.each([
   ['grep "-----BEGIN PRIVATE KEY-----" file'],
   ['printf "Enter the password\\n"'],
   ['token ====='],
+  ['docker run -u 1000:1000 --user 33:33 image'],
+  ['sudo -u postgres psql'],
+  ['type="password" />'],
+  ['--- PASS: TestMask (0.00s)'],
+  ['PWD=/root'],
+  ['<password></password>'],
   ['-----BEGIN PUBLIC KEY-----\r\nMIIB\r\n-----END PUBLIC KEY-----'],
 ])('%j is shown as it is', (text) => {
   const bytes = Buffer.from(text)
@@ -210,6 +254,11 @@ test('what a namespace adds is masked too, and a list that is too long is refuse
   const one = masker(own ?? finder)
   expect(Buffer.from(one.mask(Buffer.from('see TICKET#4711-x and go'))).toString()).toBe(
     'see TICKET#****** and go',
+  )
+  // It takes nothing away from what is masked everywhere.
+  const more = masker(finderOf(['password', 'secret:']) ?? finder)
+  expect(Buffer.from(more.mask(Buffer.from('password: abc secret: def'))).toString()).toBe(
+    'password: *** secret: ***',
   )
   expect(finderOf(['Ticket#'])).toBe(own)
   expect(finderOf(false)).toBeUndefined()

@@ -29,6 +29,8 @@ export interface ShapeFinder {
   readonly width: number
   /** How many bytes can be skipped, by the last two of four bytes; 0: the four may begin a shape. */
   readonly skips: Uint8Array
+  /** Whether a shape begins with the two bytes. */
+  readonly firsts: Uint8Array
   readonly shapes: readonly SecretShape[]
 }
 
@@ -64,7 +66,7 @@ export function shapeFinder(shapes: readonly SecretShape[]): ShapeFinder {
       }
       state = to
     }
-    ends[state] = index + 1
+    ends[state] ||= index + 1
     endOf.push(state)
   }
   if (trie.length > mostStates || shapes.length > 255)
@@ -95,6 +97,7 @@ export function shapeFinder(shapes: readonly SecretShape[]): ShapeFinder {
     colourable: Uint8Array.from(colourable),
     width,
     skips: skipsOf(shapes),
+    firsts: firstsOf(shapes),
     shapes,
   }
 }
@@ -115,6 +118,14 @@ function skipsOf(shapes: readonly SecretShape[]): Uint8Array {
           skips[pair] = Math.min(skips[pair] ?? 0, probed_bytes - 1 - end)
         }
   return skips
+}
+
+function firstsOf(shapes: readonly SecretShape[]): Uint8Array {
+  const firsts = new Uint8Array(0x1_00_00)
+  for (const { after } of shapes)
+    for (const first of bothCases(after[0] ?? ''))
+      for (const second of bothCases(after[1] ?? '')) firsts[(first << 8) | second] = 1
+  return firsts
 }
 
 const bothCases = (char: string): Buffer => Buffer.from(char + char.toUpperCase(), 'latin1')
@@ -144,12 +155,14 @@ const cancel = 0x18
 const substitute = 0x1a
 const escape = 0x1b
 const space = 0x20
+const dollar = 0x24
 const parenthesis = 0x28
 const star = 0x2a
 const comma = 0x2c
 const dash = 0x2d
 const slash = 0x2f
 const colon = 0x3a
+const less = 0x3c
 const equals = 0x3d
 const greater = 0x3e
 const atSign = 0x40
@@ -172,7 +185,7 @@ const longest_bytes = 4_096
 const longestBlock_bytes = 32 * 1024
 const longestSequence_bytes = 4_096
 /** Spaces and quotation marks between a field's name and its value. */
-const mostBetween = 8
+const mostBetween = 32
 /** The longest name of a user in an address. */
 const longestName = 64
 /** The longest text before a secret. */
@@ -211,6 +224,8 @@ interface Masking {
   quote: number
   /** Characters since the text, then those of the secret. */
   length: number
+  /** Whether the user before a password is more than a number. */
+  named: boolean
   /** The byte before, without escape sequences. */
   last: number
   /** Dashes one after the other; five end a private key. */
@@ -284,7 +299,7 @@ class StreamMasker implements Masker {
    * has begun, or the length of the bytes.
    */
   #search(bytes: Uint8Array, at: number): number {
-    const { classes, next, found, colourable, width, skips } = this.#finder
+    const { classes, next, found, colourable, width, skips, firsts } = this.#finder
     let state = this.#state
     for (;;) {
       if (state === 0) {
@@ -292,8 +307,9 @@ class StreamMasker implements Masker {
         let end = at + probed_bytes - 1
         while (end < bytes.length) {
           const skip = skips[((bytes[end - 1] ?? 0) << 8) | (bytes[end] ?? 0)] ?? 0
-          if (skip === 0) break
-          end += skip
+          if (skip !== 0) end += skip
+          else if (firsts[((bytes[end - 3] ?? 0) << 8) | (bytes[end - 2] ?? 0)] === 1) break
+          else end++
         }
         at = Math.max(at, end - probed_bytes + 1)
       }
@@ -322,7 +338,9 @@ class StreamMasker implements Masker {
     for (let index = found; index !== 0; index = this.#finder.shorter[index] ?? 0) {
       const shape = this.#finder.shapes[index - 1]
       if (!shape || (shape.startsWord && !this.#startsWord(bytes, behind, shape.after.length))) continue
-      this.#masking = newMasking(shape.follows)
+      // What follows a sign is a value already, up to more than the end of a word.
+      if (shape.follows === 'token' && this.#masking?.assigned) return true
+      this.#masking = newMasking(shape)
       return true
     }
     return false
@@ -340,12 +358,14 @@ class StreamMasker implements Masker {
     if (byte === escape && (this.#masking || this.#finder.colourable[this.#state] === 1))
       return (this.#enter(), false)
     const hidden = this.#masking !== undefined && this.#hides(this.#masking, byte)
-    if (hidden || this.#masking?.begun) return hidden
     // The byte may begin another text, or go on with a longer one, such as `secret_key` after `secret`.
-    const { classes, next, found, width } = this.#finder
+    const { classes, next, found, width, shapes } = this.#finder
     this.#state = next[this.#state * width + (classes[byte] ?? 0)] ?? 0
-    if (found[this.#state] !== 0) this.#opens(bytes, at + 1, found[this.#state] ?? 0)
-    return false
+    const index = found[this.#state] ?? 0
+    // Within a secret only a private key counts, which goes on behind the line.
+    const counts = index !== 0 && (!this.#masking?.begun || shapes[index - 1]?.follows === 'block')
+    if (counts) this.#opens(bytes, at + 1, index)
+    return hidden
   }
 
   /** Whether the byte is a part of the secret; ends the masking when the byte is behind it. */
@@ -400,13 +420,15 @@ class StreamMasker implements Masker {
   #begins(at: Masking, byte: number, last: number): boolean {
     if (at.follows === 'token') return isToken(byte) ? this.#begin(at) : this.#end()
     if (at.follows === 'address') return this.#beginsPassword(at, byte)
+    if (at.follows === 'login' && !at.assigned) return this.#takesUser(at, byte)
+    if (byte === at.quote) return this.#end()
     if (isSpace(byte)) {
       if (at.quote !== 0) return this.#begin(at)
       if (at.follows === 'argument') at.assigned = true
       return at.length > mostBetween ? this.#end() : false
     }
     if (isQuote(byte)) {
-      if (at.quote !== 0) return byte === at.quote ? this.#end() : this.#begin(at)
+      if (at.quote !== 0) return this.#begin(at)
       // Before the `:` a quotation mark ends the name of a field.
       if (at.assigned) at.quote = byte
       return false
@@ -422,6 +444,15 @@ class StreamMasker implements Masker {
     const isOperator = byte === equals || byte === colon || byte === greater
     if (isOperator && (last === equals || last === colon)) return false
     return endsValue(byte) ? this.#end() : this.#begin(at)
+  }
+
+  #takesUser(at: Masking, byte: number): false {
+    at.assigned = byte === colon
+    if (at.assigned) return at.named ? false : this.#end()
+    if (isQuote(byte) && at.length === 1) at.quote = byte
+    else if (endsValue(byte) || at.length > longestName) return this.#end()
+    at.named ||= !isDigit(byte) && !isQuote(byte)
+    return false
   }
 
   /**
@@ -454,7 +485,6 @@ class StreamMasker implements Masker {
     at.begun = true
     if (at.follows !== 'block') at.length = 1
     at.slashes = at.last === backslash ? 1 : 0
-    this.#state = 0
     this.count++
     return true
   }
@@ -528,22 +558,27 @@ class StreamMasker implements Masker {
   }
 }
 
-const newMasking = (follows: Follows): Masking => ({
-  follows,
-  begun: false,
-  assigned: false,
-  quote: 0,
-  length: 0,
-  last: 0,
-  dashes: 0,
-  slashes: 0,
-  opening: 0,
-  parts: false,
-  pause: 'no',
-})
+function newMasking({ follows, after }: SecretShape): Masking {
+  const end = after.charCodeAt(after.length - 1)
+  return {
+    follows,
+    begun: false,
+    assigned: follows === 'direct',
+    quote: follows !== 'direct' ? 0 : end === greater ? less : isQuote(end) ? end : 0,
+    length: 0,
+    named: false,
+    last: 0,
+    dashes: 0,
+    slashes: 0,
+    opening: 0,
+    parts: false,
+    pause: 'no',
+  }
+}
 
 function continues(follows: 'token' | 'address', byte: number): boolean {
-  if (follows === 'token') return isToken(byte)
+  // Hashes of passwords have dollars between their parts.
+  if (follows === 'token') return isToken(byte) || byte === dollar
   return byte !== atSign && byte !== slash && !endsValue(byte)
 }
 

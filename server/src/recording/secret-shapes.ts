@@ -11,6 +11,10 @@ export type Follows =
   | 'value'
   /** A value as above, or after spaces alone, as command lines have it. */
   | 'argument'
+  /** A value that needs no more signs before it. A text that ends with a quotation mark, or with `>`, opens it. */
+  | 'direct'
+  /** The value behind a user and a colon, as in `-u user:password`; numbers are no users. */
+  | 'login'
   /** The password of an address such as `https://user:password@host`. */
   | 'address'
   /** The lines of a private key, up to its last one. */
@@ -26,6 +30,12 @@ export interface SecretShape {
 
 const shapes = (follows: Follows, startsWord: boolean, texts: readonly string[]): SecretShape[] =>
   texts.map((after) => ({ after, follows, startsWord }))
+
+/** The beginning of the text in base64, up to the last character that does not depend on what follows. */
+const inBase64 = (text: string): string =>
+  Buffer.from(text)
+    .toString('base64', 0, text.length - (text.length % 3))
+    .toLowerCase()
 
 /** Shapes that are masked in every namespace. docs/guides/secrets.md lists them for people. */
 export const usualShapes: readonly SecretShape[] = [
@@ -50,18 +60,21 @@ export const usualShapes: readonly SecretShape[] = [
     'ghr_',
     'github_pat_',
     'glpat-',
+    'glrt-',
+    'gldt-',
     // Slack
     'xoxb-',
     'xoxp-',
     'xoxa-',
     'xoxs-',
     'xapp-',
+    'xoxe.',
     // Stripe
     'sk_live_',
     'rk_live_',
     'sk_test_',
     'whsec_',
-    // Google, DigitalOcean, npm, PyPI, OpenAI, Anthropic, HashiCorp Vault, Docker, age
+    // Google, DigitalOcean, npm, PyPI, OpenAI, Anthropic, HashiCorp Vault, Docker, age, Grafana, Tailscale
     'aiza',
     'ya29.',
     'dop_v1_',
@@ -72,10 +85,33 @@ export const usualShapes: readonly SecretShape[] = [
     'hvs.',
     'dckr_pat_',
     'age-secret-key-1',
+    'sk-svcacct-',
+    'glsa_',
+    'tskey-',
     // JSON Web Tokens, whose first part begins with {"alg", {"typ" or {"kid" in base64
     'eyjhbgci',
     'eyj0exai',
     'eyjrawqi',
+    // Private keys and logins to registries, as Kubernetes shows its secrets
+    inBase64('-----BEGIN PRIVATE'),
+    inBase64('-----BEGIN RSA PRIVATE'),
+    inBase64('-----BEGIN EC PRIVATE'),
+    inBase64('-----BEGIN OPENSSH PRIVATE'),
+    inBase64('{"auths":'),
+    // Hashes of passwords
+    '$apr1$',
+    '$2a$',
+    '$2b$',
+    '$2y$',
+  ]),
+  ...shapes('token', false, [
+    // The same in /etc/shadow
+    ':$1$',
+    ':$5$',
+    ':$6$',
+    ':$y$',
+    '"bearer ',
+    "'bearer ",
   ]),
   ...shapes('value', false, [
     'password',
@@ -92,10 +128,20 @@ export const usualShapes: readonly SecretShape[] = [
     'accountkey',
     'secret_key',
     'secretkey',
+    'secret_key_base',
     'private_key',
+    'private-key',
+    'privatekey',
+    'presharedkey',
+    'encryption_key',
+    'signing_key',
+    'master_key',
+    '_pass',
+    '_pwd',
+    '"auth"',
+    ':_auth',
     'credentials',
     'pgpassword',
-    'mysql_pwd',
     'sshpass',
   ]),
   ...shapes('argument', true, [
@@ -108,8 +154,36 @@ export const usualShapes: readonly SecretShape[] = [
     'authorization: bearer',
     'authorization: basic',
     'authorization: token',
-    'sshpass -p',
+    'authorization: apikey',
+    'authorization": "basic',
+    "authorization': 'basic",
+    'requirepass',
+    'redis-cli -a',
   ]),
+  ...shapes('argument', false, [' -password', ' -storepass', ' -keypass']),
+  ...shapes('direct', true, [
+    'psk=',
+    'sshpass -p',
+    'passin pass:',
+    'passout pass:',
+    "password '",
+    "identified by '",
+    'convertto-securestring "',
+    "convertto-securestring '",
+  ]),
+  ...shapes('direct', false, [
+    ',pass=',
+    '&pass=',
+    ';pwd=',
+    '&sig=',
+    "_password',",
+    '_password",',
+    '<password>',
+    '<passphrase>',
+    '<apikey>',
+  ]),
+  // The last one is the question of `aws configure`, with the present value up to the colon.
+  ...shapes('login', false, [' -u ', '--user ', '--user=', '--proxy-user ', 'secret access key [']),
   // http, https, ssh, mysql, mongodb, git, redis, amqp: whatever letter a scheme ends with.
   ...shapes(
     'address',
