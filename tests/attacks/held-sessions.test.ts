@@ -223,7 +223,9 @@ describe('what is held', () => {
       identityOf(unknown, undefined),
       identityOf(unknown, 'SHA256:x'),
       identityOf(named, 'SHA256:x'),
-      identityOf({ ...named, kind: 'certificate' }, undefined),
+      identityOf({ ...named, kind: 'certificate' }, 'SHA256:x', 'one authority'),
+      identityOf({ ...named, kind: 'certificate' }, 'SHA256:x', 'another authority'),
+      identityOf({ ...named, kind: 'certificate' }, 'SHA256:y', 'one authority'),
       identityOf({ ...named, kind: 'api-key' }, undefined),
     ]
     expect(new Set(all).size).toBe(all.length)

@@ -5,7 +5,7 @@ import xterm from '@xterm/headless'
 import { afterEach, describe, expect, test } from 'vitest'
 import { sample } from '@hawser/contract/examples'
 import type { Session } from '@hawser/contract/sessions'
-import { keygen } from '../../ssh/test/programs.ts'
+import { keygen, run } from '../../ssh/test/programs.ts'
 import { startLink, type Link } from '../harness/link.ts'
 import { openTerminal, type Terminal, type TerminalOptions } from './terminal.ts'
 import { eventually, sharedWay, type How } from './way.ts'
@@ -283,6 +283,34 @@ describe('only the same person comes back', () => {
     expect(String(attach.stdout)).toContain('There is no such session of yours to continue here.')
     expect(attach.status).toBe(1)
     expect(await held()).toHaveLength(1)
+  })
+
+  test('a name in a certificate is one person with one key and one authority', async () => {
+    for (const name of ['first-authority', 'second-authority']) {
+      await keygen(way.where, name, '-t', 'ed25519')
+      await way.register(name, { certificate_authority: true })
+    }
+    const certify = async (key: string, authority: string): Promise<void> => {
+      const words = ['-q', '-s', way.where.file(authority), '-I', 'crew', '-n', way.user.name]
+      expect((await run('ssh-keygen', [...words, way.where.file(`${key}.pub`)])).status).toBe(0)
+    }
+    for (const key of ['petra', 'stranger']) {
+      await keygen(way.where, key, '-t', 'ed25519')
+      await certify(key, 'first-authority')
+    }
+    const { uid, person } = await leaveBehind('petra', { key: 'petra' })
+    expect(person).toMatchObject({ kind: 'certificate', name: 'crew' })
+    const isRefused = async (key: string): Promise<void> => {
+      using other = sit([`hawser-attach ${uid}`], { key, flags: ['-t'] })
+      await other.until(/There is no such session of yours/)
+    }
+    await isRefused('stranger')
+    await certify('petra', 'second-authority')
+    await isRefused('petra')
+    await certify('petra', 'first-authority')
+    // Renewed by the same authority, it is the same person.
+    using back = sit(['hawser-attach'], { key: 'petra', flags: ['-t'] })
+    await back.until(/set petra\r\n>/)
   })
 
   test('nothing is held for an unknown person with a password, unless the namespace wants that', async () => {

@@ -1,8 +1,8 @@
 // Sessions with a terminal, and those of them that are held: their client is lost, and they go on until their
 // person comes back or the time of their namespace is over. Only the same person may come back: the same
-// user, API key or name in a certificate; where nobody is known the same key; and for a password of somebody
-// unknown, if the namespace wants that at all, whoever logs in to the same account of the device. Limits
-// bound what is held.
+// user or API key; the same name in a certificate for the same key, of the same authority; where nobody is
+// known the same key; and for a password of somebody unknown, if the namespace wants that at all, whoever
+// logs in to the same account of the device. Limits bound what is held.
 import type { SessionOrigin, SessionPerson } from '@hawser/contract/sessions'
 import type { JoiningEnd } from './kept-end.ts'
 import type { KeptTerminal } from './kept-terminal.ts'
@@ -60,7 +60,12 @@ export const overSentence = 'Nobody came back to the session in time.'
 /** The identity of everybody of whom nothing is known but that they have the password of an account. */
 const anybody = 'account'
 
-export function identityOf({ kind, id }: SessionPerson, key: string | undefined): string {
+/**
+ * `key`: that they have proved to have; `registered`: the one that let them in. An authority writes into a certificate
+ * what it likes, and others may write the same: only with the same key is a name the same person.
+ */
+export function identityOf({ kind, id }: SessionPerson, key: string | undefined, registered = ''): string {
+  if (kind === 'certificate') return `${kind} ${registered} ${key} ${id}`
   if (kind !== 'unknown') return `${kind} ${id}`
   return key === undefined ? anybody : `key ${key}`
 }

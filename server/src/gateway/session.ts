@@ -110,7 +110,7 @@ export async function runSession(
     tenant_id,
     device_uid: to.device.uid,
     username: login.target.username,
-    identity: identityOf(login.person, login.proof.fingerprint),
+    identity: identityOf(login.person, login.proof.fingerprint, login.key),
   }
   /** When the wait of a restored session ends; undefined once its person is back. */
   let until = restored?.until
