@@ -239,7 +239,7 @@ function auditPage(): string {
   return page(
     '# Actions of the audit log',
     'Every operation that changes something, or shows a recording, leaves one of these. A call that was refused, or that changed ' +
-      'nothing, leaves nothing.',
+      'nothing, leaves nothing. Only a failed test of a receiver leaves its entry.',
     table(['Action', 'Meaning', 'Operations'], rows),
     'These change nothing that the log is for:',
     table(['Operation', 'Reason'], silent),

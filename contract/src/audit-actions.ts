@@ -111,7 +111,7 @@ export const auditActions: Readonly<Record<AuditAction, string>> = catalogue
 
 /**
  * What an operation leaves in the audit log: its action, one of several, or nothing, with the reason. An
- * operation that was refused, or that changed nothing, leaves no entry.
+ * operation that was refused, or that changed nothing, leaves no entry. A failed test of a receiver leaves one.
  */
 export type AuditDeclaration = AuditAction | readonly AuditAction[] | { readonly none: string }
 

@@ -302,6 +302,21 @@ describe('a stream', () => {
     })
     for (let i = 2; i < 10; i++) await expect(probe()).rejects.toMatchObject({ status: 424 })
     await expect(probe()).rejects.toMatchObject({ status: 429 })
+    // Whoever looks for open ports by it leaves a trace, with what they have learned.
+    const { entries } = (
+      await place.key.audit.list({
+        query: { action: 'audit-stream.tested', target: stream.uid, after: 0 },
+      })
+    ).body
+    const receiver = `127.0.0.1:${webhook.port}`
+    expect(entries.map(({ detail }) => detail)).toEqual([
+      { receiver, outcome: 'taken' },
+      ...Array.from({ length: 9 }, () => ({
+        receiver,
+        outcome: 'failed',
+        why: 'The receiver answered with status 418.',
+      })),
+    ])
     place.clock.forward(minute_ms)
     // What failed meanwhile is sent at once when a test is taken.
     await leave(place)

@@ -31,6 +31,11 @@ const idle: Readonly<Record<string, string>> = {
   'users.token': 'the caller is signed in there already',
 }
 
+/** Examples that fail after they have done something. */
+const tried: Readonly<Record<string, string>> = {
+  'auditStreams.test': 'the server looked for the receiver',
+}
+
 /** The addresses of an operation share everything else, so its own is enough. */
 const one = cases.filter(({ method, path, op }) => method === op.method && path === op.path)
 
@@ -75,12 +80,8 @@ describe.each(oneDatabase)('on %s', (_, options) => {
     const entries = (await entriesOf(stage())).filter(({ hash }) => !before.has(hash))
     for (const entry of entries) expect(entry.request_id).toBe(got.headers.get('x-request-id'))
     const declared = declaredActions(played.op.audit)
-    if (
-      declared.length === 0 ||
-      played.id in idle ||
-      got.status !== 200 ||
-      outcomeOf(played.id).status !== 200
-    ) {
+    const isRefused = got.status !== 200 || outcomeOf(played.id).status !== 200
+    if (declared.length === 0 || played.id in idle || (isRefused && !(played.id in tried))) {
       expect(entries).toEqual([])
       return
     }

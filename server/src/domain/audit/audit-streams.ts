@@ -210,19 +210,26 @@ export function auditStreams(parts: AuditStreamParts): Rules<'auditStreams'> {
       const row = await mustFind(tenant_id, params.uid)
       const wait_s = parts.testsPerNamespace.take(tenant_id)
       if (wait_s > 0) throw new Failure('tooMany', { retryAfter: wait_s })
-      const wrong = await receivers.send(openReceiver(vault, row), {
+      const receiver = openReceiver(vault, row)
+      const wrong = await receivers.send(receiver, {
         stream: row.uid,
         tenant_id,
         redelivery: false,
         test: true,
         entries: [],
       })
-      if (wrong !== undefined) throw new Failure('streamFailed', { message: wrong })
+      const outcome = wrong === undefined ? { outcome: 'taken' } : { outcome: 'failed', why: wrong }
       await audit.change(caller, async (inside, record) => {
         // What waits need not wait for the next attempt.
-        await inside.of(tenant_id).auditStreams.save(row.uid, { retry_at: '' })
-        record({ action: 'audit-stream.tested', target: targetOf(row) })
+        if (wrong === undefined) await inside.of(tenant_id).auditStreams.save(row.uid, { retry_at: '' })
+        // Also of a test that failed: it says which addresses the server reaches.
+        record({
+          action: 'audit-stream.tested',
+          target: targetOf(row),
+          detail: { receiver: receivers.describe(receiver.url).address, ...outcome },
+        })
       })
+      if (wrong !== undefined) throw new Failure('streamFailed', { message: wrong })
       wake()
     },
 
