@@ -54,6 +54,13 @@ test('a file that is read some minutes after a hundred others has its entry', as
   expect(all.at(-1)).toMatchObject({ kind: 'download', path: '/etc/shadow', bytes: 1_024, sha256 })
 })
 
+test('a file with a long way to it is named by its end', async () => {
+  const { events, log, entries } = opened()
+  read(log, `${'/.'.repeat(1_500)}/etc/shadow`)
+  await events[Symbol.asyncDispose]()
+  expect((await entries()).at(-1)?.['path']).toMatch(/^\/\..*….*\/etc\/shadow$/)
+})
+
 test('a file that is read right after a hundred others is named in their summary', async () => {
   const { events, log, entries } = opened()
   flood(log, 100)

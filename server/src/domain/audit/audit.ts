@@ -106,9 +106,13 @@ const largestDetail = 16 * 1024
 const once_ms = 10 * minute_ms
 const mostRemembered = 10_000
 
-/** Text that both databases keep as it is, so that its hash stays right. */
+/**
+ * Text that both databases keep as it is, so that its hash stays right. One that is too long loses its middle: the
+ * end of a path says which file it is.
+ */
 function plainText(text: string, longest = longestText): string {
-  const cut = text.length > longest ? `${text.slice(0, longest)}…` : text
+  const half = longest / 2
+  const cut = text.length > longest ? `${text.slice(0, half)}…${text.slice(-half)}` : text
   return cut.isWellFormed() && !cut.includes('\0') ? cut : cut.toWellFormed().replaceAll('\0', '\ufffd')
 }
 
