@@ -5,7 +5,19 @@ import { expect, test, vi } from 'vitest'
 import { sample } from '@hawser/contract/examples'
 import { sharedBrowser, violations, visit } from '../harness/browser.ts'
 import { sharedPlace } from '../harness/place.ts'
-import { field, goTo, heading, press, query, row, seen, signIn, told, visitAs } from './console.ts'
+import {
+  field,
+  goTo,
+  heading,
+  press,
+  query,
+  row,
+  seen,
+  signedInTo,
+  signIn,
+  told,
+  visitAs,
+} from './console.ts'
 
 const place = sharedPlace()
 const browser = sharedBrowser()
@@ -40,6 +52,30 @@ async function recording(lines = ['first words', 'second words', 'third words'])
 
 const names = (page: Page) =>
   page.getByRole('list', { name: 'Sessions', exact: true }).locator('.name strong').allTextContents()
+
+test('a held session says how long it still waits, in the list and on its page, and counts by itself', async () => {
+  const held_until = new Date(Date.now() + 90 * 60_000).toISOString()
+  const uid = await session('sleeper', 1, { active: 1, held_until })
+  await using person = await visit(browser, place)
+  const { page } = person
+  await page.clock.install()
+  await signedInTo(page, place, sample.administrator)
+  await page.goto('/sessions')
+  const about = row(page, 'sleeper')
+  await about.getByText('held', { exact: true }).waitFor()
+  await about.getByText(/^(8\d|90) min left$/).waitFor()
+  await page.clock.fastForward('30:00')
+  await about.getByText(/^(5\d|60) min left$/).waitFor()
+
+  await page.goto(`/sessions/${uid}`)
+  const signs = page.locator('.signs')
+  await signs.getByText('held', { exact: true }).waitFor()
+  await signs.getByText(/^(5\d|60) min left$/).waitFor()
+  expect(await signs.getByText('connected').count()).toBe(0)
+  await page.clock.fastForward('59:00')
+  await signs.getByText(/^\d+ s left$/).waitFor()
+  expect(await violations(page)).toEqual([])
+})
 
 test('filters by time and recording, live ones first, chips and the address', async () => {
   await session('early', 200)

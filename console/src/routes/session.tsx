@@ -56,7 +56,7 @@ function Shown({ session }: { session: Session }) {
       lead={
         <span className="signs">
           <Lamp on={active} />{' '}
-          {active ? t('connected') : t('over, it lasted {time}', { time: lasted(session) })}{' '}
+          {!active ? t('over, it lasted {time}', { time: lasted(session) }) : !session.held && t('connected')}{' '}
           <SessionPills session={session} />
         </span>
       }

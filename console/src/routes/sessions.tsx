@@ -18,6 +18,7 @@ import { msg, rich, t } from '../language/language.ts'
 import { spanOf } from '../search-params.ts'
 import { readSessionsSearch, type SessionsSearch } from '../session-search.ts'
 import { inFull, Lamp, Pill, When } from '../components/status.tsx'
+import { TimeLeft } from '../components/time-left.tsx'
 
 const page_size = 20
 
@@ -133,6 +134,7 @@ export function SessionPills({ session }: { session: Session }) {
     <>
       {session.active && !session.held && <Pill tone="good">{t('live')}</Pill>}{' '}
       {session.held && <Pill tone="wait">{t('held')}</Pill>}{' '}
+      {session.held_until !== undefined && <TimeLeft until={session.held_until} />}{' '}
       {!session.authenticated && <Pill tone="wait">{t('not let in')}</Pill>}{' '}
       {session.recorded && <Pill>{t('recorded')}</Pill>}{' '}
       {session.unrecorded && <Pill tone="bad">{t('went on unrecorded')}</Pill>}

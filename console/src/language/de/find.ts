@@ -2,6 +2,7 @@
 export const find = {
   '{count} time': '{count} Mal',
   '{count} times': '{count} Mal',
+  '{time} left': 'noch {time}',
   'Administrators of the namespace see which logins were refused.':
     'Administratoren des Namensraums sehen, welche Anmeldungen abgelehnt wurden.',
   All: 'Alle',
