@@ -9,7 +9,9 @@ import { SentenceParts } from './sentences.ts'
 
 /** What is checked, in the order of a login. */
 export const loginChecks = [
+  'sign-in',
   'membership',
+  'role',
   'device',
   'connection',
   'firewall',
@@ -20,6 +22,10 @@ export const loginChecks = [
   'account',
   'policy',
 ] as const
+
+/** What somebody logs in with. An SSH client names nobody. */
+export const loginClients = ['ssh', 'cli', 'browser'] as const
+export type LoginClient = (typeof loginClients)[number]
 
 /** `ignored`: a rule that does not apply. `unknown`: only the device or the client can tell. */
 export const stepVerdicts = ['passed', 'refused', 'ignored', 'unknown'] as const
@@ -148,9 +154,9 @@ export const logins = {
       ),
       person: Type.Optional(Username),
       via: Type.Optional(
-        Type.Enum(['ssh', 'browser'], {
+        Type.Enum([...loginClients], {
           description:
-            'By an SSH client, which is the default, or by the terminal of the console, which only members have.',
+            'ssh: an SSH client, which is the default; cli: hawser ssh, which says which member is signed in; browser: the terminal of the console, which only members have.',
         }),
       ),
     }),

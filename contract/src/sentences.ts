@@ -56,10 +56,13 @@ export const sentences = {
   'offline-ended': 'Its connection ended at {ended_at}.',
 
   // The steps of a login, in their order.
+  'sign-in-untold': 'Whether {person} is signed in, only they can tell.',
   member: '{person} is a member of the namespace: {role}.',
   'not-member-browser': '{person} is not a member of the namespace, and only members open terminals here.',
   'not-member-ssh':
     '{person} is not a member of the namespace. The key or the password decides about SSH clients.',
+  'role-may': 'The role {role} may open sessions.',
+  'role-may-not': 'The role {role} may not open sessions this way.',
   'device-accepted': '{device} is an accepted device of {namespace}.',
   'device-unknown': 'The namespace {namespace} has no device {device}.',
   'device-not-accepted': '{device} is {status}: people reach it once somebody has accepted it.',
@@ -97,6 +100,7 @@ export const sentences = {
     '“{key}” has no owner, and the namespace lets in known people only: give it one, or use hawser ssh.',
   'password-names-nobody':
     'The namespace lets in known people only, and a password names nobody: use hawser ssh or the terminal in the browser.',
+  'person-named': 'The namespace lets in known people only, and this way names who is signed in.',
   'attempts-untold':
     'No login from {source} was refused here lately; whether too many failed elsewhere is not told.',
   'attempts-too-many':

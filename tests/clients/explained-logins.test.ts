@@ -1,14 +1,24 @@
 // What an administrator is told about a login that somebody else cannot make: the same verdict as the login gets,
 // for rules and keys of all kinds, and the rule that refuses. Nobody else is told.
+import { sign } from 'node:crypto'
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import type { Client } from '@hawser/contract/client'
 import { sample } from '@hawser/contract/examples'
-import type { LoginStep } from '@hawser/contract/logins'
-import { fingerprintMd5, fingerprintSha256, generatePrivateKey } from '@hawser/ssh'
+import { loginClients, type LoginStep, type LoginClient } from '@hawser/contract/logins'
+import { Kind } from '@hawser/contract/terminals'
+import {
+  fingerprintMd5,
+  fingerprintSha256,
+  generatePrivateKey,
+  publicKeyLine,
+  withCertificate,
+  type PrivateKey,
+} from '@hawser/ssh'
 import { openDesk } from '../../cli/test/program.ts'
 import { startDoor, type Door } from '../attacks/door.ts'
 import { times } from '../harness/tier.ts'
+import { dial } from './web.ts'
 
 vi.setConfig({ testTimeout: 120_000, hookTimeout: 60_000 })
 
@@ -133,6 +143,10 @@ describe('each step says what it found', () => {
       },
     ])
     expect(about((await ask({ key: 'office' })).steps, 'key')).toMatchObject([{ verdict: 'unknown' }])
+    // A browser has plain keys only.
+    expect(about((await ask({ key: 'office', via: 'browser' })).steps, 'key')).toMatchObject([
+      { verdict: 'refused' },
+    ])
     await expect(ask({ key: 'laptop' })).rejects.toMatchObject({ status: 409 })
   })
 
@@ -170,8 +184,18 @@ describe('each step says what it found', () => {
       const byPassword = { device: 'crane-9', username: 'pilot', source: '192.0.2.7' }
       const { body: ssh } = await administrator.logins.explain({ body: byPassword })
       expect(ssh.sentence).toContain('a password names nobody')
-      const { body: web } = await administrator.logins.explain({ body: { ...byPassword, via: 'browser' } })
-      expect(about(web.steps, 'person')).toEqual([])
+      // The browser and hawser ssh say who is signed in, whatever the key or the password says.
+      const { username: person } = sample.operator
+      for (const via of ['browser', 'cli'] as const)
+        for (const asked of [{ key: 'olga' }, { key: 'olga', person }, {}, { person }]) {
+          const { body } = await administrator.logins.explain({ body: { ...byPassword, via, ...asked } })
+          expect(body.verdict).toBe('allowed')
+          expect(about(body.steps, 'person')).toMatchObject([{ verdict: 'passed' }])
+        }
+      // Of somebody else hawser ssh says nothing.
+      const stranger = await ask({ via: 'cli', person: 'stan' })
+      expect(about(stranger.steps, 'membership')).toMatchObject([{ verdict: 'ignored' }])
+      expect(stranger.sentence).toContain('has no owner')
     } finally {
       await namespaces.save(sample.tenant, { require_person: 0 })
     }
@@ -182,6 +206,13 @@ describe('each step says what it found', () => {
       { verdict: 'passed', sentence: 'oskar is a member of the namespace: operator.' },
     ])
     expect(about((await ask({ person: 'stan' })).steps, 'membership')).toMatchObject([{ verdict: 'ignored' }])
+    for (const via of loginClients) {
+      const { steps } = await ask({ person: sample.observer.username, via })
+      expect(
+        steps.slice(0, via === 'ssh' ? 2 : 3).map(({ check, verdict }) => `${check} ${verdict}`),
+      ).toEqual([...(via === 'ssh' ? [] : ['sign-in unknown']), 'membership passed', 'role passed'])
+      expect(about(steps, 'role')).toMatchObject([{ sentence: 'The role observer may open sessions.' }])
+    }
     // An account that exists and one that does not get the same answer.
     for (const person of ['stan', 'nobody'])
       expect(await ask({ person, via: 'browser' })).toMatchObject({
@@ -214,7 +245,42 @@ describe('each step says what it found', () => {
   })
 })
 
-test('the verdict is the one that the login gets, whatever the rules and the key', async () => {
+/** Logs in this way, as the administrator where the way names somebody. Whether that was accepted. */
+async function logsIn(via: LoginClient, username: string, source: string, key: PrivateKey): Promise<boolean> {
+  if (via === 'browser') {
+    const { body } = await administrator.terminals.open({
+      body: { device: door.agent.uid, username, fingerprint: fingerprintMd5(key.blob) },
+    })
+    using shell = await dial(door.service, body.token, { headers: { 'x-forwarded-for': source } })
+    const next = (...kinds: number[]) =>
+      vi.waitFor(() => shell.news.find(({ kind }) => kinds.includes(kind)) ?? expect.unreachable(), {
+        timeout: 20_000,
+        interval: 20,
+      })
+    const asked = await next(Kind.signature, Kind.error)
+    if (asked.kind === Kind.error) return false
+    const signature = sign(null, Buffer.from(String(asked.data), 'base64'), key.object)
+    shell.say(Kind.signature, signature.toString('base64'))
+    return (await next(Kind.session, Kind.error)).kind === Kind.session
+  }
+  const client = await door.knock({ from: source })
+  const target = `${username}@${sample.namespace}.crane-9`
+  if (via === 'cli') {
+    const own = generatePrivateKey('ed25519')
+    const { body } = await administrator.identityCertificates.create({
+      body: { public_key: publicKeyLine(own.type, own.blob) },
+    })
+    const named = await client.attempt(target, {
+      method: 'publickey',
+      key: withCertificate(own, body.certificate),
+    })
+    expect(named).toMatchObject({ partial: true })
+  }
+  const answer = await client.attempt(target, { method: 'publickey', key }).catch(() => ({ accepted: false }))
+  return answer.accepted
+}
+
+test('the verdict is the one that the login gets, whatever the rules, the key and the way', async () => {
   const pattern = fc.constantFrom('.*', '^pilot$', '^drunk$', 'ilo')
   const filter = fc.constantFrom<{ hostname: string } | { tags: string[] }>(
     { hostname: '.*' },
@@ -233,36 +299,56 @@ test('the verdict is the one that the login gets, whatever the rules and the key
     }),
     { maxLength: 4 },
   )
-  const key = { username: pattern, filter }
+  const key = { username: pattern, filter, owner: fc.constantFrom('', sample.operator.username) }
   const login = fc.record({
     username: fc.constantFrom('pilot', 'drunk'),
     network: fc.constantFrom('192.0.2', '198.51.100'),
+    via: fc.constantFrom(...loginClients),
+    require_person: fc.constantFrom(0 as const, 1 as const),
   })
+  const example = <const All extends unknown[]>(...all: All): All => all
+  const { namespaces } = door.service.rooms.stores
   // Each login comes from an address of its own: a source that is refused again and again is not listened to.
   let visitors = 0
   await fc.assert(
-    fc.asyncProperty(rules, fc.record(key), login, async (wanted, scope, { username, network }) => {
+    fc.asyncProperty(rules, fc.record(key), login, async (wanted, scope, asked) => {
+      const { username, network, via, require_person } = asked
       const source = `${network}.${(visitors += 1) % 256}`
       const fresh = generatePrivateKey('ed25519')
       await door.register(fresh, { name: 'fresh', ...scope })
       const fingerprint = fingerprintMd5(fresh.blob)
       const made = await Promise.all(wanted.map(rule))
+      await namespaces.save(sample.tenant, { require_person })
       try {
-        const { verdict } = await ask({ username, source, key: fingerprint })
-        const client = await door.knock({ from: source })
-        const answer = await client
-          .attempt(`${username}@${sample.namespace}.crane-9`, { method: 'publickey', key: fresh })
-          .catch(() => ({ accepted: false }))
+        const person = via === 'ssh' ? {} : { person: sample.administrator.username }
+        const { verdict } = await ask({ username, source, key: fingerprint, via, ...person })
+        const accepted = await logsIn(via, username, source, fresh)
         // The device of this test lets in only the pilot.
-        if (username === 'pilot') expect(answer.accepted).toBe(verdict === 'allowed')
-        else expect(answer.accepted && verdict === 'refused').toBe(false)
+        if (username === 'pilot') expect(accepted).toBe(verdict === 'allowed')
+        else expect(accepted && verdict === 'refused').toBe(false)
       } finally {
+        await namespaces.save(sample.tenant, { require_person: 0 })
         door.leave()
         for (const one of made) await one[Symbol.asyncDispose]()
         await administrator.publicKeys.remove({ params: { fingerprint } })
       }
     }),
-    { numRuns: times(15, 150) },
+    {
+      numRuns: times(15, 150),
+      // An ownerless key where people must be known: refused to SSH clients only.
+      examples: loginClients.map((via) =>
+        example(
+          [] as never[],
+          { username: '.*', filter: { hostname: '.*' }, owner: '' },
+          {
+            username: 'pilot',
+            network: '192.0.2',
+            via,
+            require_person: 1,
+          },
+        ),
+      ),
+    },
   )
 })
 
@@ -319,4 +405,9 @@ test('hawser why: a line for each step, and a code for scripts', async () => {
   expect(refused.stderr).toBe(`Refused: Rule ${denies.id} (deny, priority 0) applies and denies the login.\n`)
   const json = await desk.hawser(['why', 'pilot@crane-9', '--from', '203.0.113.5', '-o', 'json'])
   expect(JSON.parse(json.stdout)).toMatchObject({ verdict: 'refused', source: '203.0.113.5' })
+  const { username } = sample.operator
+  const named = await desk.hawser(['why', 'pilot@crane-9', '--key', 'olga', '--cli', '--person', username])
+  expect(named.stdout).toMatch(
+    /^\? +sign-in .*\nok +membership .*\nok +role +The role operator may open sessions\.$/m,
+  )
 })

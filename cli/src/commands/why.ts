@@ -33,7 +33,12 @@ export const why: Command = {
       value: 'key',
       doc: 'a public key by its name or its fingerprint; without one, a login by password',
     },
-    { name: 'person', value: 'username', doc: 'who it is, to see whether that is a member' },
+    {
+      name: 'person',
+      value: 'username',
+      doc: 'who it is, to see whether that is a member, and in which role',
+    },
+    { name: 'cli', doc: 'by hawser ssh, which says who is signed in, instead of an SSH client' },
     { name: 'browser', doc: 'by the terminal of the console instead of an SSH client' },
   ],
   details: [
@@ -47,7 +52,7 @@ export const why: Command = {
       body: {
         device,
         username: user,
-        via: given.flag('browser') === true ? 'browser' : 'ssh',
+        via: (['browser', 'cli'] as const).find((way) => given.flag(way) === true) ?? 'ssh',
         ...(source === undefined ? {} : { source }),
         ...(key === undefined ? {} : { key }),
         ...(person === undefined ? {} : { person }),

@@ -1,12 +1,12 @@
-// Why a login is refused: a dialog that asks for the user, the address and the key, and shows the server's answer
-// step by step.
+// Why a login is refused: a dialog that asks for the user, the address, the key, the way and the person, and shows
+// the server's answer step by step.
 import { useState } from 'react'
 import type { Device } from '@hawser/contract/devices'
-import type { LoginExplanation } from '@hawser/contract/logins'
+import type { LoginExplanation, LoginClient } from '@hawser/contract/logins'
 import { api } from '../api.ts'
 import { Button } from './button.tsx'
 import { Dialog } from './dialog.tsx'
-import { Field, Form } from './form.tsx'
+import { Choice, Field, Form } from './form.tsx'
 import { Pill, type Tone } from './status.tsx'
 import { msg, t } from '../language/language.ts'
 import { said } from '../language/said.ts'
@@ -20,6 +20,12 @@ const words: Readonly<Record<Step['verdict'], readonly [word: string, tone: Tone
   unknown: [msg('unknown'), 'wait'],
 }
 
+const ways: readonly (readonly [LoginClient, string])[] = [
+  ['ssh', msg('An SSH client')],
+  ['cli', msg('hawser ssh, signed in')],
+  ['browser', msg('The terminal in the browser')],
+]
+
 export function LoginWhy({ device, close }: { device: Device; close: () => void }) {
   const [answer, setAnswer] = useState<LoginExplanation>()
   return (
@@ -31,13 +37,15 @@ export function LoginWhy({ device, close }: { device: Device; close: () => void 
             {t('Close')}
           </Button>
         }
-        send={async ({ username = '', source = '', key = '' }) => {
+        send={async ({ username = '', source = '', key = '', via = '', person = '' }) => {
           const { body } = await api.logins.explain({
             body: {
               device: device.uid,
               username,
+              via: ways.find(([way]) => way === via)?.[0] ?? 'ssh',
               ...(source === '' ? {} : { source }),
               ...(key === '' ? {} : { key }),
+              ...(person === '' ? {} : { person }),
             },
           })
           setAnswer(body)
@@ -50,6 +58,13 @@ export function LoginWhy({ device, close }: { device: Device; close: () => void 
           name="key"
           hint={t('The name of a public key here, or its fingerprint. Empty: with a password.')}
           maxLength={255}
+        />
+        <Choice label={t('By way of')} name="via" options={ways.map(([way, text]) => [way, t(text)])} />
+        <Field
+          label={t('By this person')}
+          name="person"
+          hint={t('A username, to see whether that is a member. Empty: anybody.')}
+          maxLength={32}
         />
       </Form>
       {answer && <Answer answer={answer} />}

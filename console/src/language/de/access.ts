@@ -48,6 +48,8 @@ export const access = {
   'A regular expression. Empty: any.': 'Ein regulärer Ausdruck. Leer: jeder.',
   'A token with this name exists already.': 'Ein Token mit diesem Namen gibt es schon.',
   'a week': 'eine Woche',
+  'A username, to see whether that is a member. Empty: anybody.':
+    'Ein Benutzername, um zu sehen, ob das ein Mitglied ist. Leer: irgendjemand.',
   'A whole number of 0 or more.': 'Eine ganze Zahl ab 0.',
   'a year': 'ein Jahr',
   'Accept its containers at once': 'Seine Container sofort annehmen',
@@ -80,6 +82,7 @@ export const access = {
   'An operator of the namespace has to accept devices.': 'Ein Operator des Namensraums muss Geräte annehmen.',
   'An operator of the namespace has to do this; switch to a namespace in which you are one.':
     'Das muss ein Operator des Namensraums tun; wechseln Sie in einen Namensraum, in dem Sie das sind.',
+  'An SSH client': 'Ein SSH-Client',
   'and {count} more': 'und {count} weitere',
   'Another code': 'Anderer Code',
   'Another one': 'Ein weiteres',
@@ -91,6 +94,8 @@ export const access = {
   'Asks from': 'Fragt von',
   'At most three, with blanks between them.': 'Höchstens drei, mit Leerzeichen dazwischen.',
   'Beginning of the MAC address': 'Anfang der MAC-Adresse',
+  'By this person': 'Von dieser Person',
+  'By way of': 'Auf dem Weg über',
   'certificate authority': 'Zertifizierungsstelle',
   'Certificate authority: it signs certificates for users, and lets nobody in by itself':
     'Zertifizierungsstelle: Sie signiert Zertifikate für Benutzer und lässt selbst niemanden hinein',
@@ -153,6 +158,7 @@ export const access = {
   'For scripts that act in this namespace. A key ends with the membership of whoever made it.':
     'Für Skripte, die in diesem Namensraum handeln. Ein Schlüssel endet mit der Mitgliedschaft dessen, der ihn erstellt hat.',
   'From this address': 'Von dieser Adresse',
+  'hawser ssh, signed in': 'hawser ssh, angemeldet',
   'Host name': 'Hostname',
   'How devices join without a person who accepts each of them.':
     'Wie Geräte hinzukommen, ohne dass jemand jedes einzeln annimmt.',
@@ -287,6 +293,7 @@ export const access = {
   'The rule is deleted.': 'Die Regel ist gelöscht.',
   'The rule is switched off.': 'Die Regel ist ausgeschaltet.',
   'The rule is switched on.': 'Die Regel ist eingeschaltet.',
+  'The terminal in the browser': 'Das Terminal im Browser',
   'The token {name}': 'Das Token {name}',
   'The token {name} is created.': 'Das Token {name} ist erstellt.',
   'The token {name} is revoked.': 'Das Token {name} ist widerrufen.',

@@ -64,11 +64,16 @@ export const sentences = {
     'Der Server wurde am {ended_at} beendet, und das Gerät ist nicht zurückgekommen.',
   'Its connection ended at {ended_at}.': 'Seine Verbindung endete am {ended_at}.',
 
+  'Whether {person} is signed in, only they can tell.':
+    'Ob {person} angemeldet ist, kann nur diese Person selbst sagen.',
   '{person} is a member of the namespace: {role}.': '{person} ist Mitglied des Namensraums: {role}.',
   '{person} is not a member of the namespace, and only members open terminals here.':
     '{person} ist kein Mitglied des Namensraums, und nur Mitglieder öffnen hier Terminals.',
   '{person} is not a member of the namespace. The key or the password decides about SSH clients.':
     '{person} ist kein Mitglied des Namensraums. Über SSH-Clients entscheidet der Schlüssel oder das Passwort.',
+  'The role {role} may open sessions.': 'Die Rolle {role} darf Sitzungen öffnen.',
+  'The role {role} may not open sessions this way.':
+    'Die Rolle {role} darf auf diesem Weg keine Sitzungen öffnen.',
   '{device} is an accepted device of {namespace}.': '{device} ist ein angenommenes Gerät von {namespace}.',
   'The namespace {namespace} has no device {device}.': 'Der Namensraum {namespace} hat kein Gerät {device}.',
   '{device} is {status}: people reach it once somebody has accepted it.':
@@ -116,6 +121,8 @@ export const sentences = {
     '„{key}“ hat keinen Eigentümer, und der Namensraum lässt nur bekannte Personen ein: Geben Sie ihm einen, oder verwenden Sie hawser ssh.',
   'The namespace lets in known people only, and a password names nobody: use hawser ssh or the terminal in the browser.':
     'Der Namensraum lässt nur bekannte Personen ein, und ein Passwort nennt niemanden: Verwenden Sie hawser ssh oder das Terminal im Browser.',
+  'The namespace lets in known people only, and this way names who is signed in.':
+    'Der Namensraum lässt nur bekannte Personen ein, und dieser Weg nennt, wer angemeldet ist.',
   'No login from {source} was refused here lately; whether too many failed elsewhere is not told.':
     'Von {source} wurde hier zuletzt keine Anmeldung abgelehnt; ob anderswo zu viele gescheitert sind, wird nicht verraten.',
   'Too many logins from {source} have failed; passwords from there are refused for {seconds} s.':

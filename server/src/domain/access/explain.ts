@@ -3,9 +3,12 @@
 // this says is what a login meets. Unlike a login it goes on after a refusal, so that all reasons are seen.
 import { setImmediate } from 'node:timers/promises'
 import { isIP } from 'node:net'
+import { rank, type Role } from '@hawser/contract/access'
 import { Failure } from '@hawser/contract/failures'
-import type { LoginExplanation, LoginStep } from '@hawser/contract/logins'
+import { identityCertificates } from '@hawser/contract/identity-certificates'
+import type { LoginExplanation, LoginStep, LoginClient } from '@hawser/contract/logins'
 import { part, say, type Sentence, type SentencePart } from '@hawser/contract/sentences'
+import { terminals } from '@hawser/contract/terminals'
 import { plainAddress } from '../../kit/address.ts'
 import { safeText } from '../../kit/log.ts'
 import type { DeviceRow } from '../../storage/devices.ts'
@@ -38,8 +41,17 @@ interface Login {
   readonly source: string
   /** It is the address of whoever asks. */
   readonly isOwn: boolean
+  readonly via: LoginClient
+  /** The server learns which member is signed in, whatever the key or the password says. */
+  readonly isNamed: boolean
 }
 
+/** The lowest role that each way is open to. The owner of a key has any. */
+const leastRole: Readonly<Record<LoginClient, Role>> = {
+  ssh: 'observer',
+  cli: identityCertificates.create.access.role,
+  browser: terminals.open.access.role,
+}
 /** The newest entries of the audit log in which refusals of an address are looked for. */
 const mostEntries = 5_000
 /** The newest sessions of the namespace in which an account on the device is looked for. */
@@ -84,14 +96,30 @@ export function explain(parts: ExplainParts): Rules<'logins'>['explain'] {
     return { to: { device: other, namespace }, step: step('device', 'refused', waits) }
   }
 
-  async function membership(tenant_id: string, person: string, via: 'ssh' | 'browser'): Promise<LoginStep> {
-    const wanted = person.toLowerCase()
+  /** What is known of the person. Whether they have an account at all is nothing for a namespace. */
+  async function person(
+    tenant_id: string,
+    name: string,
+    via: LoginClient,
+  ): Promise<{ isMember: boolean; steps: LoginStep[] }> {
+    const wanted = name.toLowerCase()
     const member = (await stores.namespaces.members(tenant_id)).find(({ username }) => username === wanted)
     const who = { person: safeText(wanted) }
-    if (member) return step('membership', 'passed', part('member', { ...who, role: member.role }))
-    return via === 'browser'
-      ? step('membership', 'refused', part('not-member-browser', who))
-      : step('membership', 'ignored', part('not-member-ssh', who))
+    const signIn = via === 'ssh' ? [] : [step('sign-in', 'unknown', part('sign-in-untold', who))]
+    if (!member) {
+      const stranger =
+        via === 'browser'
+          ? step('membership', 'refused', part('not-member-browser', who))
+          : step('membership', 'ignored', part('not-member-ssh', who))
+      return { isMember: false, steps: [...signIn, stranger] }
+    }
+    const { role } = member
+    const roleStep =
+      rank(role) >= rank(leastRole[via])
+        ? step('role', 'passed', part('role-may', { role }))
+        : step('role', 'refused', part('role-may-not', { role }))
+    const passed = step('membership', 'passed', part('member', { ...who, role }))
+    return { isMember: true, steps: [...signIn, passed, roleStep] }
   }
 
   async function connection({ device }: Reachable): Promise<LoginStep> {
@@ -146,7 +174,7 @@ export function explain(parts: ExplainParts): Rules<'logins'>['explain'] {
 
   async function key(to: Reachable, login: Login, text: string): Promise<LoginStep[]> {
     const row = await findKey(to.device.tenant_id, text)
-    const decision = await logins.key(to, login.username, login.source, loginKey(row, text))
+    const decision = await logins.key(to, login.username, login.source, loginKey(row, text, login.via))
     const rule: Pick<LoginStep, 'rule'> = row
       ? {
           rule: {
@@ -163,19 +191,20 @@ export function explain(parts: ExplainParts): Rules<'logins'>['explain'] {
     const use = { key: name, username: login.username, device: to.device.name }
     if (row?.certificate_authority === 1)
       return [{ ...step('key', 'unknown', part('key-signs', use)), ...rule }]
-    const nobody = to.namespace.require_person === 1 && decision.person.kind === 'unknown'
-    return [
-      { ...step('key', 'passed', part('key-good', use)), ...rule },
-      ...(nobody ? [step('person', 'refused', part('key-without-owner', { key: name }))] : []),
-    ]
+    const passed = { ...step('key', 'passed', part('key-good', use)), ...rule }
+    if (decision.person.kind !== 'unknown') return [passed]
+    return [passed, ...required(to, login, part('key-without-owner', { key: name }))]
   }
 
-  /** As a client would show it. One that signs certificates is taken to have signed one without limits. */
-  function loginKey(row: PublicKeyRow | undefined, text: string): LoginKey {
+  /**
+   * As a client would show it. One that signs certificates is taken to have signed one without limits, except in
+   * a browser, which has plain keys only.
+   */
+  function loginKey(row: PublicKeyRow | undefined, text: string, via: LoginClient): LoginKey {
     if (!row) return { fingerprint: text, line: '', sha256: text, type: '', bits: null }
     const line = lineOf(row)
     const name = { fingerprint: row.fingerprint, line }
-    if (row.certificate_authority === 1)
+    if (row.certificate_authority === 1 && via !== 'browser')
       return {
         fingerprint: '',
         line: '',
@@ -196,14 +225,15 @@ export function explain(parts: ExplainParts): Rules<'logins'>['explain'] {
     }
   }
 
-  async function password(
-    { namespace }: Reachable,
-    login: Login,
-    via: 'ssh' | 'browser',
-  ): Promise<LoginStep[]> {
-    const tried = await attempts(namespace.tenant_id, login)
-    if (namespace.require_person !== 1 || via === 'browser') return [tried]
-    return [tried, step('person', 'refused', part('password-names-nobody'))]
+  async function password(to: Reachable, login: Login): Promise<LoginStep[]> {
+    const tried = await attempts(to.namespace.tenant_id, login)
+    return [tried, ...required(to, login, part('password-names-nobody'))]
+  }
+
+  /** About a login whose key or password names nobody. */
+  function required({ namespace }: Reachable, { isNamed }: Login, nobody: SentencePart): LoginStep[] {
+    if (namespace.require_person !== 1) return []
+    return [isNamed ? step('person', 'passed', part('person-named')) : step('person', 'refused', nobody)]
   }
 
   /**
@@ -241,11 +271,14 @@ export function explain(parts: ExplainParts): Rules<'logins'>['explain'] {
     if (body.source !== undefined && isIP(body.source) === 0)
       throw new Failure('invalid', { message: 'source: not an IP address' })
     const source = plainAddress(body.source ?? own)
-    const login: Login = { username, source, isOwn: source === plainAddress(own) }
     const namespace = await stores.namespaces.find(tenant_id)
     if (!namespace) throw new Failure('notFound')
     const steps: LoginStep[] = []
-    if (body.person !== undefined) steps.push(await membership(tenant_id, body.person, via))
+    const about = body.person === undefined ? undefined : await person(tenant_id, body.person, via)
+    steps.push(...(about?.steps ?? []))
+    // Without a name it is about any member. The browser lets in nobody else; hawser ssh goes on without a name.
+    const isNamed = via !== 'ssh' && about?.isMember !== false
+    const login: Login = { username, source, isOwn: source === plainAddress(own), via, isNamed }
     const { to, step } = await findDevice(namespace, body.device)
     steps.push(step)
     if (to)
@@ -253,7 +286,7 @@ export function explain(parts: ExplainParts): Rules<'logins'>['explain'] {
         await connection(to),
         ...(await firewall(to, login)),
         await limit(to),
-        ...(body.key === undefined ? await password(to, login, via) : await key(to, login, body.key)),
+        ...(body.key === undefined ? await password(to, login) : await key(to, login, body.key)),
         await account(to, login, body.key !== undefined),
         aboutPolicy(namespace),
       )
