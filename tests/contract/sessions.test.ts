@@ -371,7 +371,7 @@ test('old recordings do not go without their entry, and one that could not be re
   expect(await recordings.channels(sample.tenant, last)).toEqual([])
   const all = await removals(place)
   expect(all.map(({ detail }) => detail['count'])).toEqual([100, 100, 30])
-  expect(all.flatMap(({ detail }) => detail['sessions']).toSorted()).toEqual(uids.toSorted())
+  expect(all.flatMap(({ detail }) => detail['sessions'] as string[]).toSorted()).toEqual(uids.toSorted())
 })
 
 describe.each(bothDatabases)('the list, on %s', (_, options) => {
