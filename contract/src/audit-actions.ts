@@ -59,6 +59,7 @@ const catalogue = {
   'session.held': 'A session lost its client, and waits for its person to come back.',
   'session.resumed': 'A person continued a session with another client.',
   'session.watched': 'Somebody began to watch a session.',
+  'session.unwatched': 'Somebody does not watch a session any more.',
   'session.invitation.created': 'Somebody was invited to a session.',
   'session.invitation.used': 'Somebody took an invitation to a session.',
   'session.invitation.revoked': 'An invitation to a session was revoked.',

@@ -138,6 +138,42 @@ test('a link is for one person, and shows them one session and nothing else', as
   expect(shell.text().split('stan, invited by vera, watches')).toHaveLength(2)
 })
 
+test('whoever watches is in the log when they come and when they go, and of a guest there is a line', async () => {
+  const { shell, uid } = await begin()
+  using _ = shell
+  const { token } = await invite(uid)
+  const said = (what: string) => shell.text().split(`[stan, invited by vera, ${what}]`).length - 1
+  const log = async () => {
+    const { body } = await (await api('owner')).audit.list({ query: { target: uid, limit: 100 } })
+    return body.entries
+      .toReversed()
+      .map(({ action, actor }) => `${action} ${actor.name}`)
+      .filter((text) => text.includes('watched'))
+  }
+  const stan = await enter('stranger', token)
+  const twice = await enter('stranger', token)
+  for (const guest of [stan, twice]) await guest.until(/rea2dy/)
+  stan[Symbol.dispose]()
+  await twice.present({ people: [{ id: 0 }, { id: 2 }] })
+  twice[Symbol.dispose]()
+  await shell.until('[stan, invited by vera, has left]')
+  const pair = ['session.watched stan', 'session.unwatched stan']
+  await eventually(async () => expect(await log()).toEqual(pair))
+  const back = await enter('stranger', token)
+  await back.until(/rea2dy/)
+  back[Symbol.dispose]()
+  await eventually(() => expect([said('watches'), said('has left')]).toEqual([2, 2]))
+  await eventually(async () => expect(await log()).toEqual([...pair, ...pair]))
+  // Those who supervise come and go without a word.
+  const headers = { authorization: `Bearer ${await quarters().world.token('administrator')}` }
+  const adam = await openGuest(quarters().service.url, uid, { headers })
+  await adam.until(/rea2dy/)
+  adam[Symbol.dispose]()
+  const whole = [...pair, ...pair, 'session.watched adam', 'session.unwatched adam']
+  await eventually(async () => expect(await log()).toEqual(whole))
+  expect(shell.text()).not.toContain('adam')
+})
+
 test('whoever may type by an invitation asks like anybody, and the firewall is asked, too', async () => {
   const { shell, uid } = await begin()
   using _ = shell

@@ -36,11 +36,12 @@ export interface SessionRooms {
 }
 
 export function openSessions(
-  { stores, bus, clock, vault, limiter }: Foundation,
+  { stores, bus, clock, vault, limiter, background }: Foundation,
   parts: { readonly audit: Audit } & Pick<SessionParts, 'stopsRecordings' | 'view' | 'recordings'>,
 ): SessionRooms {
   const tickets = watchTickets({ stores, vault, clock, invited: invitationStanding({ stores, clock }) })
-  const watching = sessions({ ...parts, stores, bus, clock, tickets, emptyCast })
+  const { later } = background
+  const watching = sessions({ ...parts, stores, bus, clock, tickets, emptyCast, later })
   const often = { max: 30, window_ms: 10 * minute_ms }
   const invitations = sessionInvitations({
     stores,

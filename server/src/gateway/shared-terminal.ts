@@ -39,8 +39,8 @@ const shown_ms = 1_500
 const refused_ms = 60_000
 /** The same after a question that was taken back. */
 const withdrawn_ms = 10_000
-/** How long a guest who comes again is not announced again. */
-const announced_ms = 60_000
+/** A guest who is back so soon has not left: their connection was lost. */
+const left_ms = 3_000
 
 interface Seated {
   readonly id: number
@@ -63,8 +63,8 @@ export function sharedTerminal(parts: SharingParts): SharedTerminal & { decide(d
   const seats = new Map<number, Seated>()
   /** Users who may not ask again yet. */
   const refused = recentUsers()
-  /** Guests whose coming was told. */
-  const announced = recentUsers()
+  /** Guests whose coming was told, and not their leaving; with a timer when they may have left. */
+  const guests = new Map<string, NodeJS.Timeout | undefined>()
   let last = 0
   /** Who alone types; undefined: everybody who may. */
   let driver: number | undefined
@@ -249,6 +249,7 @@ export function sharedTerminal(parts: SharingParts): SharedTerminal & { decide(d
   void terminal.closed.then(() => {
     if (asked) clearTimeout(asked.timer)
     clearTimeout(drawing)
+    for (const timer of guests.values()) clearTimeout(timer)
   })
 
   return {
@@ -271,15 +272,27 @@ export function sharedTerminal(parts: SharingParts): SharedTerminal & { decide(d
   }
 
   /**
-   * Those who supervise come without a word; a guest does not. Whoever comes again and again is
-   * told once a minute.
+   * Those who supervise come and go without a word; a guest does not. All windows of a guest are one, and so is
+   * whoever is back in a moment.
    */
   function announce(seat: Seated): void {
-    const { caller, invitedBy } = seat.visitor
-    if (invitedBy === undefined || caller.kind !== 'user') return
-    if (announced.has(caller.id)) return
-    announced.add(caller.id, announced_ms)
-    line(`${nameOf(seat)} watches`)
+    const id = guestOf(seat)
+    if (id === undefined) return
+    clearTimeout(guests.get(id))
+    if (!guests.has(id)) line(`${nameOf(seat)} watches`)
+    guests.set(id, undefined)
+  }
+
+  /** A seat of a guest is empty; `isTold`: everybody has read that they left. */
+  function leave(seat: Seated, isTold: boolean): void {
+    const id = guestOf(seat)
+    if (id === undefined || all().some((one) => guestOf(one) === id)) return
+    if (isTold) return void guests.delete(id)
+    const timer = setTimeout(() => {
+      guests.delete(id)
+      line(`${nameOf(seat)} has left`)
+    }, left_ms).unref()
+    guests.set(id, timer)
   }
 
   async function ask(seat: Seated): Promise<void> {
@@ -367,11 +380,17 @@ export function sharedTerminal(parts: SharingParts): SharedTerminal & { decide(d
       },
       [Symbol.dispose]() {
         if (!seats.delete(seat.id)) return
+        const isTold = seat.state === 'typing'
         stop(seat, '')
+        leave(seat, isTold)
       },
     }
   }
 }
+
+/** The user who has come by an invitation; undefined: nobody has. */
+const guestOf = ({ visitor: { caller, invitedBy } }: Seated): string | undefined =>
+  invitedBy !== undefined && caller.kind === 'user' ? caller.id : undefined
 
 const asWatching = (one: Participant): Participant =>
   one.state === 'asking' ? { ...one, state: 'watching' } : one

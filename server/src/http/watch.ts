@@ -119,9 +119,16 @@ export function watchEndpoint({ gate, tickets, sessions, shared, isHere, onError
   }
 
   /** What there is to see of a session. */
-  async function find(uid: string, query: URLSearchParams, caller: WatchingCaller) {
+  async function find(
+    uid: string,
+    query: URLSearchParams,
+    caller: WatchingCaller,
+    visiting: DisposableStack,
+  ) {
     const isViewer = mayWatch(caller)
-    const recording = await sessions[isViewer ? 'watch' : 'find'](uid, channelOf(query), caller)
+    const recording = isViewer
+      ? visiting.use(await sessions.watch(uid, channelOf(query), caller)).recording
+      : await sessions.find(uid, channelOf(query), caller)
     const terminal = shared(uid, recording.name.channel)
     if (!isViewer && !terminal)
       throw new Failure('conflict', { message: 'Nobody else can type in this session.' })
@@ -138,7 +145,7 @@ export function watchEndpoint({ gate, tickets, sessions, shared, isHere, onError
     const visit: { seat?: Seat } = {}
     using stack = new DisposableStack()
     stack.use(countView(caller, isGuest))
-    const found = await find(uid, query, caller).catch((error: unknown) => {
+    const found = await find(uid, query, caller, stack).catch((error: unknown) => {
       // A browser cannot read why it was refused, and would try again.
       if (query.has('ticket') && isFinal(error, isHere(uid))) return error
       throw error

@@ -56,6 +56,7 @@ export const auditActions = {
   'A person continued a session with another client.':
     'Eine Person setzte eine Sitzung mit einem anderen Client fort.',
   'Somebody began to watch a session.': 'Jemand begann, einer Sitzung zuzusehen.',
+  'Somebody does not watch a session any more.': 'Jemand sieht einer Sitzung nicht mehr zu.',
   'The person of a session allowed somebody to type in it.':
     'Die Person einer Sitzung erlaubte jemandem, in ihr zu schreiben.',
   'The person of a session did not allow somebody to type in it.':

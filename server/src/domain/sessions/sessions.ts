@@ -32,12 +32,19 @@ export interface SessionParts {
   stopsRecordings(tenant_id: string, device_uid: string): Promise<boolean>
   /** The asciicast of a session of which nothing was recorded. */
   emptyCast(started_ms: number): string
+  /** Runs work that nobody waits for; the name appears in the log if it fails. */
+  later(name: string, work: () => Promise<void>): void
+}
+
+/** A running recording, and whoever looks at it until this is disposed of. */
+export interface Watched extends Disposable {
+  readonly recording: Recording
 }
 
 /** What the WebSocket endpoints ask beside the operations. */
 export interface SessionWatching {
   /** The running recording of the session: of the newest channel, or of the one that is named. */
-  watch(uid: string, channel: number | undefined, caller: MemberCaller): Promise<Recording>
+  watch(uid: string, channel: number | undefined, caller: MemberCaller): Promise<Watched>
   /** The same for somebody who is shown nothing before the person of the session allows it. */
   find(uid: string, channel: number | undefined, caller: MemberCaller): Promise<Recording>
   /** Whether somebody may type in the session without being allowed to by its person. */
@@ -92,6 +99,37 @@ export function sessions(parts: SessionParts): Pick<Rules<'sessions'>, Verbs> & 
     const one = channel === undefined ? all.at(-1) : all.find(({ name }) => name.channel === channel)
     if (!one) throw new Failure('notFound', { message: 'Nothing of this session is being recorded now.' })
     return one
+  }
+
+  /** Who watches what on this node: how many windows they have, and when the log has it. */
+  const watching = new Map<string, { windows: number; readonly written: Promise<void> }>()
+
+  /** Somebody comes to watch, until this is disposed of. All their windows at once are one entry of each kind. */
+  function coming(session: SessionRow, caller: MemberCaller): Disposable & { written: Promise<void> } {
+    const who = caller.kind === 'key' ? caller.name : caller.id
+    const key = JSON.stringify([caller.kind, who, caller.source, session.uid])
+    const about = recordingOf(session)
+    const own = watching.get(key) ?? {
+      windows: 0,
+      written: audit.event(caller, { action: 'session.watched', ...about }),
+    }
+    own.windows += 1
+    watching.set(key, own)
+    return {
+      written: own.written,
+      [Symbol.dispose]() {
+        own.windows -= 1
+        if (own.windows > 0) return
+        watching.delete(key)
+        parts.later('session.unwatched', async () => {
+          const isWritten = await own.written.then(
+            () => true,
+            () => false,
+          )
+          if (isWritten) await audit.event(caller, { action: 'session.unwatched', ...about })
+        })
+      },
+    }
   }
 
   return {
@@ -151,9 +189,15 @@ export function sessions(parts: SessionParts): Pick<Rules<'sessions'>, Verbs> & 
     },
     async watch(uid, channel, caller) {
       const session = await mustFind(uid, caller)
-      const one = going(uid, channel, caller)
-      await audit.eventOnce(caller, { action: 'session.watched', ...recordingOf(session) })
-      return one
+      const recording = going(uid, channel, caller)
+      const view = coming(session, caller)
+      try {
+        await view.written
+      } catch (error) {
+        view[Symbol.dispose]()
+        throw error
+      }
+      return { recording, [Symbol.dispose]: () => view[Symbol.dispose]() }
     },
     async find(uid, channel, caller) {
       await mustFind(uid, caller)
