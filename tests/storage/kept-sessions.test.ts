@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest'
 import { audit } from '../../server/src/domain/audit/audit.ts'
 import { keptSessions } from '../../server/src/domain/sessions/kept-sessions.ts'
-import type { LiveSession } from '../../server/src/domain/sessions/live-sessions.ts'
+import { liveSessions, type LiveSession } from '../../server/src/domain/sessions/live-sessions.ts'
 import { databases, device, later, namespace, now, openFresh, session } from './databases.ts'
 
 describe.each(databases)('$name', (database) => {
@@ -16,7 +16,14 @@ describe.each(databases)('$name', (database) => {
     const one = device({ status: 'accepted' })
     await here.devices.insert(one)
     const kept_for = JSON.stringify({ standing: '' })
-    const row = session(one.uid, { active: 1, node: 'lost', kept_s: 60, kept_for, held_until })
+    const row = session(one.uid, {
+      active: 1,
+      node: 'lost',
+      kept_s: 60,
+      kept_for,
+      held_until,
+      participants: '[{}]',
+    })
     await here.sessions.insert(row)
     const clock = { now: () => Date.parse(now) }
     // Each asks whether the other has the session before either has it.
@@ -45,7 +52,32 @@ describe.each(databases)('$name', (database) => {
     expect(await db.selectFrom('audit_entries').select('seq').execute()).toHaveLength(written)
     const after = await here.sessions.find(row.uid)
     const winner = ['first', 'second'][found.indexOf('left')]
-    expect(after).toMatchObject(written === 0 ? { active: 1, node: winner } : { active: 0, node: 'lost' })
+    expect(after).toMatchObject(
+      written === 0 ? { active: 1, node: winner, participants: '[]' } : { active: 0, node: 'lost' },
+    )
+  })
+
+  test('a session that a server lets go is shared with nobody', async () => {
+    await using storage = await openFresh(database)
+    const { stores } = storage
+    const { here } = await namespace(storage)
+    const one = device({ status: 'accepted' })
+    await here.devices.insert(one)
+    const row = session(one.uid, { active: 1, kept_s: 60, participants: '[{}]' })
+    await here.sessions.insert(row)
+    const clock = { now: () => Date.parse(now) }
+    const live = liveSessions({
+      stores,
+      audit: audit({ stores, clock }),
+      events: { of: () => ({ add: () => () => undefined, end: () => undefined }) },
+      clock,
+      node: row.node ?? '',
+      register: () => ({ [Symbol.dispose]: () => undefined }),
+      onError: (error) => expect.unreachable(String(error)),
+    })
+    live.adopt((await here.sessions.find(row.uid))!, 0).leave(later)
+    await live[Symbol.asyncDispose]()
+    expect(await here.sessions.find(row.uid)).toMatchObject({ held_until: later, participants: '[]' })
   })
   test.each([
     ['is closed once', undefined, { active: 0, node: 'lost' }, 1],

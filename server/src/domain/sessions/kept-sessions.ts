@@ -10,6 +10,7 @@ import {
   closedBecause,
   closeKept,
   keptUntil,
+  nobodyElse,
   type KeptFor,
   type LiveSession,
   type LiveSessions,
@@ -110,7 +111,10 @@ export function keptSessions(parts: KeptSessionParts): KeptSessions {
       const isOver = until <= clock.now()
       const lastEvent = await stores.of(device.tenant_id).sessionEvents.last(uid)
       const isTaken = await stores.transaction(async (inside) => {
-        const change = isOver ? { active: 0 as const } : { node, held_until: iso(until) }
+        // Whoever shared it was lost with the server.
+        const change = isOver
+          ? { active: 0 as const }
+          : { node, held_until: iso(until), participants: nobodyElse }
         if (!(await inside.of(device.tenant_id).sessions.take(row, change))) return false
         if (isOver) await audit.append(inside, [nobodyCame(row)])
         return true

@@ -92,6 +92,8 @@ const collect_ms = 50
 export const stale_ms = 5 * minute_ms
 const batch = 500
 const longest_term = 64
+/** The participants of a session that only its person may come back to. */
+export const nobodyElse = '[]'
 
 type Change = Parameters<ReturnType<Stores['of']>['sessions']['save']>[1]
 
@@ -358,7 +360,7 @@ export function liveSessions({
           })
         note(uid, { participants: JSON.stringify(participants) })
       },
-      leave: (held_until) => finish({ held_until, last_seen: iso(clock.now()) }),
+      leave: (held_until) => finish({ held_until, last_seen: iso(clock.now()), participants: nobodyElse }),
       finish: () => finish({ active: 0, last_seen: iso(clock.now()) }),
     }
   }
