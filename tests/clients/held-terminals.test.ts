@@ -1,6 +1,7 @@
 // Terminals of a browser that outlive it: a tab that is reloaded or asleep, a phone that takes
 // over from a computer.
 import { describe, expect, test } from 'vitest'
+import { sample } from '@hawser/contract/examples'
 import { Closing, Kind, mostUnshown_bytes } from '@hawser/contract/terminals'
 import { eventually } from './way.ts'
 import { apiOf, dial, filesBeside, sharedQuarters, terminal, ticket, type Dialled } from './web.ts'
@@ -175,6 +176,35 @@ describe('a terminal in a browser', () => {
     expect(await late.closed).toBe(Closing.moved)
     pressed.type('exit\r')
     expect(await pressed.closed).toBe(Closing.done)
+  })
+
+  test('waits for as long as the namespace says when it is lost, and what is held keeps its time', async () => {
+    const owner = await apiOf(quarters(), 'owner')
+    const hold = async (hold_sessions: number) => {
+      await owner.namespaces.edit({
+        params: { tenant: sample.tenant },
+        body: { settings: { hold_sessions } },
+      })
+      // Until the news of it have reached every session.
+      await quarters().service.rooms.background.settled()
+    }
+    const waits_s = async (uid: string): Promise<number> => {
+      const { held_until } = (await owner.sessions.get({ params: { uid } })).body
+      return (Date.parse(held_until!) - Date.now()) / 1_000
+    }
+    const [lost, uid] = await shell()
+    try {
+      await hold(7_200)
+      lost[Symbol.dispose]()
+      await isSoon(uid, { active: true, held: true })
+      expect(await waits_s(uid)).toBeGreaterThan(3_600)
+      await hold(600)
+      expect(await waits_s(uid)).toBeGreaterThan(3_600)
+      await hold(0)
+      await isSoon(uid, { active: false, held: false })
+    } finally {
+      await hold(1_800)
+    }
   })
 
   test('is nobody else’s to continue, whatever their role', async () => {

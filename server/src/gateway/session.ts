@@ -105,7 +105,9 @@ export async function runSession(
   const { record, to } = login
   const far = login.leg.connection()
   const { tenant_id } = to.namespace
-  const hold_s = holdOf(login)
+  /** What the agent was told, too: it keeps a terminal no longer than this. */
+  const kept_s = holdOf(login)
+  let hold_s = kept_s
   const claim = {
     tenant_id,
     device_uid: to.device.uid,
@@ -124,7 +126,7 @@ export async function runSession(
   }
   const noteFor = async (): Promise<void> => {
     const standing = await parts.standing(heldFor())
-    if (standing !== undefined) record.note({ kept_s: hold_s, kept_for: { key: login.key, standing } })
+    if (standing !== undefined) record.note({ kept_s, kept_for: { key: login.key, standing } })
   }
   const kept: KeptSession = {
     ...claim,
@@ -152,7 +154,7 @@ export async function runSession(
     leave(sentence) {
       if (!keeping.agent || kept.terminal() === undefined) return false
       isLeft = true
-      record.leave(iso(kept.held_until ?? Date.now() + kept.hold_s * 1_000))
+      record.leave(iso(kept.held_until ?? Date.now() + Math.min(kept.hold_s, kept_s) * 1_000))
       // The client goes first, or it would read that the device was lost.
       void near.end(Reason.serviceNotAvailable, sentence)
       // An agent that reads this reason keeps the terminal, as if the connection had broken.
@@ -192,7 +194,7 @@ export async function runSession(
   })
   const near = keptEnd(client, {
     screen(size) {
-      if (hold_s === 0) return undefined
+      if (kept_s === 0) return undefined
       noteKept('terminal')
       return restored ? partial(parts.screen(size)) : parts.screen(size)
     },
@@ -241,10 +243,12 @@ export async function runSession(
     record: recorder.apply,
     heldFor: () => (kept.held_until === undefined ? undefined : heldFor()),
     restrict: policy.change,
+    // Without a screen from its beginning on nobody could come back; 0 is for `mayWait`.
+    hold: (seconds) => void (kept_s > 0 && seconds > 0 && (hold_s = seconds)),
   })
   using holdable = new DisposableStack()
   holdable.use(parts.held.add(kept))
-  if (hold_s > 0 && login.person.kind === 'user') holdable.use(parts.attachable(record.uid, login.person.id))
+  if (kept_s > 0 && login.person.kind === 'user') holdable.use(parts.attachable(record.uid, login.person.id))
   const shells = new Set<(text: string) => void>()
   const name = `${to.namespace.name}.${to.device.name}`
   const stopWatching = tellWhenAway(login.leg.resumable(), () => {
@@ -293,8 +297,8 @@ export async function runSession(
         person: personText(login.person),
         agentIsOurs,
         keep:
-          hold_s > 0
-            ? keepText({ id: record.uid, secret: parts.keepSecret(record.uid), grace_s: hold_s })
+          kept_s > 0
+            ? keepText({ id: record.uid, secret: parts.keepSecret(record.uid), grace_s: kept_s })
             : undefined,
         onKept(closed) {
           noteKept('agent')

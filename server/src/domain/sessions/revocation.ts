@@ -31,6 +31,8 @@ export interface OpenSession {
   record(settings: RecordingSettings): void
   /** From now on this holds; what it forbids is ended. */
   restrict(policy: SessionPolicy): void
+  /** So long it waits for its person when its client is lost from now on. */
+  hold?(hold_s: number): void
   /** For whom it goes on without its client; undefined: it has a client. */
   heldFor?(): HeldFor | undefined
   /** The terminal that this channel of its recording shows, for others to type in. */
@@ -226,7 +228,10 @@ export function revocation(parts: RevocationParts): Revocation {
     await recheckHeld(open, tenant_id)
     const sessions = [...open.sessions.values()].filter((session) => session.tenant_id === tenant_id)
     const policy = policyOfSessions(namespace)
-    for (const session of sessions) session.restrict(policy)
+    for (const session of sessions) {
+      session.restrict(policy)
+      session.hold?.(namespace.hold_sessions)
+    }
     for (const [uid, its] of Map.groupBy(sessions, ({ device_uid }) => device_uid)) {
       const settings = await recordingOf(tenant_id, uid)
       for (const session of its) session.record(settings)
@@ -250,7 +255,10 @@ export function revocation(parts: RevocationParts): Revocation {
       if (!namespace) continue
       const policy = policyOfSessions(namespace)
       for (const session of open.sessions.values())
-        if (session.tenant_id === tenant_id) session.restrict(policy)
+        if (session.tenant_id === tenant_id) {
+          session.restrict(policy)
+          session.hold?.(namespace.hold_sessions)
+        }
     }
     for (const session of open.sessions.values()) {
       const device = await stores.of(session.tenant_id).devices.find(session.device_uid)
