@@ -1,5 +1,6 @@
 // The idle time of a server and a login that continues another session: what passes is the
 // session's, and keeps both.
+import { existsSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import { openTerminal, type Terminal } from './terminal.ts'
 import { eventually, sharedWay } from './way.ts'
@@ -20,4 +21,19 @@ test('a continued session that goes on is not idle, and ends when it is', async 
   expect(await second.ended).toBe(255)
   expect(second.shown()).toContain('The session was idle for too long.')
   await eventually(async () => expect((await way.newest()).active).toBe(false))
+})
+
+test('a held session that is quiet for longer is not idle, and its person finds it', async () => {
+  using lost = sit()
+  const done = way.there('done')
+  lost.type(`unset HISTFILE; stty -echo; PS1="> "; echo beg""un; sleep 6; touch ${done}\n`)
+  await lost.until(/begun\r\n/)
+  lost.kill('SIGKILL')
+  await eventually(() => expect(existsSync(done)).toBe(true))
+  expect(await way.newest()).toMatchObject({ active: true, held: true })
+  using back = sit('hawser-attach')
+  await back.until(/begun\r\n/)
+  back.type('echo "ba""ck"; exit\n')
+  await back.until(/back\r\n/)
+  expect(await back.ended).toBe(0)
 })

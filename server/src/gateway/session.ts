@@ -145,6 +145,7 @@ export async function runSession(
     terminal: () => [...near.terminals].find(({ isHoldable }) => isHoldable),
     resumed(source, via) {
       until = undefined
+      active_at = performance.now()
       record.resumed(source, via)
       for (const one of recorders) one.interrupted({ type: 'resumed', via })
       log.info({ event: 'session.resumed', session: record.uid, source, via })
@@ -259,7 +260,9 @@ export async function runSession(
   const idle =
     parts.idle_ms > 0
       ? setInterval(() => {
-          if (performance.now() - active_at > parts.idle_ms) end('The session was idle for too long.')
+          // A held session has its own time, and nobody in it who could be idle.
+          if (kept.held_until === undefined && performance.now() - active_at > parts.idle_ms)
+            end('The session was idle for too long.')
         }, parts.idle_ms / 4)
       : undefined
   log.info({
