@@ -63,6 +63,48 @@ test('a new rule is no trap: nothing is chosen, and its effect is told before it
   expect(person.troubles).toEqual([])
 })
 
+test('a rule tells of every device that its pattern fits, and how far it looked', async () => {
+  await using service = await startService()
+  await buildWorld(service)
+  const { stores } = service.rooms
+  const { id: _, ...crane } = (await stores.of(sample.tenant).devices.find(sample.device))!
+  const add = (from: number, to: number) =>
+    stores.transaction(async (inside) => {
+      for (let n = from; n < to; n += 1)
+        await inside.of(sample.tenant).devices.insert({
+          ...crane,
+          uid: n.toString(16).padStart(64, 'd'),
+          name: `pump-${n}`,
+          mac: `00:00:5e:01:${n >> 8}:${n & 255}`,
+        })
+    })
+  await add(1000, 1005)
+  await using person = await visitAs(sample.owner, browser, service)
+  const { page } = person
+  const effect = page.getByRole('status', { name: 'What the rule would do' })
+  const write = async () => {
+    await goTo(page, 'Firewall rules')
+    await press(page, 'Add a rule')
+    await field(page, 'What it does').selectOption('deny')
+  }
+  await write()
+  await effect.getByText('It is about 6 devices: crane-1, pump-1000, pump-1001, …').waitFor()
+  await field(page, 'Devices').selectOption('hostname')
+  await fill(page, { 'Pattern of the names': '^pump-100[34]$' })
+  await effect.getByText('It is about 2 devices: pump-1003, pump-1004').waitFor()
+  expect(await effect.getByText('were looked at').count()).toBe(0)
+
+  await add(1005, 2000)
+  await page.goto('/')
+  await write()
+  await effect.getByText('It is about 1,001 devices: crane-1, pump-1000, pump-1001, …').waitFor()
+  await field(page, 'Devices').selectOption('hostname')
+  await fill(page, { 'Pattern of the names': '^pump-100[34]$' })
+  await effect.getByText('It is about 2 devices: pump-1003, pump-1004').waitFor()
+  await effect.getByText('Only the first 1,000 devices were looked at.').waitFor()
+  expect(person.troubles).toEqual([])
+})
+
 test('the page that adds a device shows those that asked before it was opened', async () => {
   await using service = await startService()
   await buildWorld(service)

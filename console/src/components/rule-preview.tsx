@@ -8,6 +8,7 @@ import { api } from '../api.ts'
 import { useNamespaceQuery } from '../namespace-query.ts'
 import { filterFrom } from './filter-fields.tsx'
 import type { Values } from './form.tsx'
+import { number } from '../language/format.ts'
 import { t, tn } from '../language/language.ts'
 
 const page_size = 100
@@ -36,17 +37,16 @@ export function testOf(pattern: string): Test | undefined {
 const nameOf = ({ person, username }: Session): string =>
   person.kind === 'unknown' ? t('somebody as {username}', { username }) : person.name
 
-/** Every accepted device, or the first thousand. */
-async function someDevices(filter: object): Promise<{ body: Device[]; total: number }> {
+const accepted = { status: 'accepted', sort_by: 'name', order_by: 'asc' } as const
+
+/** Every accepted device, or the first thousand. `total` counts them all. */
+async function someDevices(): Promise<{ body: Device[]; total: number }> {
   const found: Device[] = []
-  for (let page = 1; page <= mostPages; page += 1) {
-    const { body, total } = await api.devices.list({
-      query: { status: 'accepted', sort_by: 'name', order_by: 'asc', per_page: page_size, page, ...filter },
-    })
+  for (let page = 1; ; page += 1) {
+    const { body, total } = await api.devices.list({ query: { ...accepted, per_page: page_size, page } })
     found.push(...body)
-    if (found.length >= total || body.length === 0) return { body: found, total }
+    if (found.length >= total || body.length === 0 || page === mostPages) return { body: found, total }
   }
-  return { body: found, total: Number.POSITIVE_INFINITY }
 }
 
 const taggedWith = (tags: readonly string[]) => ({
@@ -62,16 +62,20 @@ export function RulePreview({ values }: { values: Values }) {
   const tags = 'tags' in filter ? (filter.tags ?? []) : undefined
   const pattern = 'hostname' in filter ? (filter.hostname ?? '.*') : '.*'
   const everything = tags === undefined && pattern === '.*'
-  const devices = useNamespaceQuery(
-    ['rule preview', tags ?? 'names'],
+  // The server counts tagged devices, but only this page tries a pattern on names.
+  const byPattern = tags === undefined && !everything
+  const asked = useNamespaceQuery(
+    ['rule preview', tags ?? (everything ? 'all' : 'names')],
     () =>
       tags?.length === 0
         ? Promise.resolve({ body: [], total: 0 })
-        : everything
-          ? api.devices.list({ query: { status: 'accepted', per_page: 3, sort_by: 'name', order_by: 'asc' } })
-          : someDevices(tags ? taggedWith(tags) : {}),
+        : byPattern
+          ? someDevices()
+          : api.devices.list({ query: { ...accepted, per_page: 3, ...(tags ? taggedWith(tags) : {}) } }),
     false,
-  ).data
+  )
+  // Those of the choice before would be counted wrongly.
+  const devices = asked.isPlaceholderData ? undefined : asked.data
   const sessions = useNamespaceQuery(
     ['rule preview sessions'],
     () => api.sessions.list({ query: { per_page: page_size } }),
@@ -89,7 +93,8 @@ export function RulePreview({ values }: { values: Values }) {
       </p>
     )
   const fits = tags ? devices.body : devices.body.filter(({ name }) => byName(name))
-  const count = everything ? devices.total : fits.length
+  const count = byPattern ? fits.length : devices.total
+  const isPart = byPattern && devices.body.length < devices.total
   const hits = sessions.filter(
     ({ ip_address, username: user, device }) =>
       bySource(ip_address) &&
@@ -117,6 +122,8 @@ export function RulePreview({ values }: { values: Values }) {
           : tn(count, 'It is about {count} device: {names}', 'It is about {count} devices: {names}', {
               names: [...fits.slice(0, 3).map(({ name }) => name), ...(count > 3 ? ['…'] : [])].join(', '),
             })}
+        {isPart &&
+          ` ${t('Only the first {count} devices were looked at.', { count: number(devices.body.length) })}`}
       </p>
       {sessions.length > 0 && (
         <p>

@@ -215,6 +215,7 @@ export const access = {
   'One to three tags are needed.': 'Es braucht ein bis drei Tags.',
   'One to three tags that are in use, with a space between them. A device fits when it has one of them.':
     'Ein bis drei Tags, die in Gebrauch sind, mit Leerzeichen dazwischen. Ein Gerät passt, wenn es eines davon hat.',
+  'Only the first {count} devices were looked at.': 'Nur die ersten {count} Geräte wurden angesehen.',
   'Or many at once': 'Oder viele auf einmal',
   'Or with a code': 'Oder mit einem Code',
   'Or without an agent': 'Oder ohne Agenten',
