@@ -18,6 +18,7 @@ import type { Page } from 'playwright-core'
 import { expect, onTestFinished, test } from 'vitest'
 import { sharedBrowser, violations, visit } from '../harness/browser.ts'
 import { eventually } from '../harness/eventually.ts'
+import { startLink } from '../harness/link.ts'
 import { enterTerminal } from './browser-terminal.ts'
 import { choose, field, fill, press, told } from './console.ts'
 import { sharedQuarters } from './web.ts'
@@ -201,4 +202,36 @@ test('folders are uploaded whole, chosen or dropped, and things are moved in the
   await press(page, 'Move it')
   await eventually(() => expect(read('depth/two.txt')).toBe('second deep/two.txt'))
   expect(person.troubles).toEqual([])
+})
+
+test('a text that is edited outlives a connection that was cut', async () => {
+  const { service, user } = quarters()
+  await using link = await startLink({ port: Number(new URL(service.url).port) })
+  const place = path.join(user.home, 'outage')
+  mkdirSync(place)
+  chmodSync(place, 0o777)
+  const log = path.join(place, 'log.txt')
+  writeFileSync(log, 'calm')
+  chmodSync(log, 0o666)
+  await using person = await visit(browser, { ...service, url: `http://${link.host}:${link.port}` })
+  const { page } = person
+  await enterTerminal(page, quarters())
+  await press(page, 'Files')
+  await choose(page, 'Actions for outage', 'Show only this folder')
+  await page.getByText('log.txt').waitFor()
+  const cutAndMend = async () => {
+    link.refuse(true)
+    link.cut()
+    await page.getByText('Trying to continue the session …').waitFor()
+    link.refuse(false)
+    await page.getByText('Trying to continue the session …').waitFor({ state: 'detached' })
+  }
+
+  await press(page, 'Look at log.txt')
+  await field(page, 'Text of log.txt').fill('a storm')
+  await cutAndMend()
+  expect(await field(page, 'Text of log.txt').inputValue()).toBe('a storm')
+  await press(page, 'Save')
+  await told(page, 'log.txt is saved.')
+  expect(readFileSync(log, 'utf8')).toBe('a storm')
 })

@@ -30,6 +30,7 @@ export interface PaneNews {
   readonly live: boolean
   /** The login that the pane used. */
   readonly login?: TerminalLogin | undefined
+  /** Also while its connection is lost and tried again. */
   readonly session?: string | undefined
 }
 
@@ -100,7 +101,8 @@ export function TerminalPane(props: PaneProps) {
 
   function ended(sentence: string | undefined, how: Ending): void {
     setState((now) => now && { ...now, ended: sentence ?? t('The session has ended.'), how })
-    change({ user, live: false, login: state?.login })
+    const session = how === 'lost' ? state?.connection.session : undefined
+    change({ user, live: false, login: state?.login, session })
   }
   /** The session goes on here, on the screen that was there. */
   function goOn(connection: TerminalConnection): void {
@@ -113,10 +115,11 @@ export function TerminalPane(props: PaneProps) {
     return continued(
       async () => attachConnection(state.connection.session, size(), state.connection.ticket),
       goOn,
-      (error) =>
-        error instanceof OpenError && error.how === 'moved'
-          ? ended(error.message, 'moved')
-          : setState((now) => now && { ...now, how: 'over' }),
+      (error) => {
+        if (error instanceof OpenError && error.how === 'moved') return ended(error.message, 'moved')
+        setState((now) => now && { ...now, how: 'over' })
+        change({ user, live: false, login: state.login })
+      },
     )
   }, [isLost])
 

@@ -193,10 +193,10 @@ export function Workbench({ device, tab, change, news, split, duplicate, close, 
             />
           ))}
         </div>
-        {/* Of every live pane, because a transfer goes on while another pane is looked at. */}
+        {/* Of every pane with a session, also a lost one: a transfer goes on while another pane is looked
+            at, and a text that is edited outlives the connection. */}
         {tab.panes.map(
-          ({ id, live, session }) =>
-            live &&
+          ({ id, session }) =>
             session !== undefined && (
               <FilesOfPane key={`${id} ${session}`} session={session} shown={files && id === tab.active} />
             ),
