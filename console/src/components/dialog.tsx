@@ -1,6 +1,6 @@
 // Dialogs: a confirmation before an action that cannot be undone, and a form. Both trap the focus, close with
-// Escape, and show the server's refusal inside.
-import type { ReactNode } from 'react'
+// Escape unless a form was filled in, and show the server's refusal inside.
+import { useState, type ReactNode } from 'react'
 import { Dialog as AriaDialog } from 'react-aria-components/Dialog'
 import { Heading } from 'react-aria-components/Heading'
 import { Modal, ModalOverlay } from 'react-aria-components/Modal'
@@ -16,7 +16,7 @@ interface DialogProps {
   /** An alert dialog is read out as a whole. */
   role?: 'dialog' | 'alertdialog'
   wide?: boolean
-  /** It shows something that is shown once: only its own button closes it, no key and no press beside it. */
+  /** It has something that would be lost: only its own button closes it, no key and no press beside it. */
   once?: boolean
 }
 
@@ -41,7 +41,7 @@ export function Dialog({ title, close, children, role = 'dialog', wide = false, 
   )
 }
 
-/** A dialog with a form; it closes when the form has been sent. */
+/** A dialog with a form; it closes when the form has been sent. Once it was filled in, only its buttons close it. */
 export function FormDialog({
   title,
   close,
@@ -50,22 +50,25 @@ export function FormDialog({
   wide = false,
   ...form
 }: FormProps & { title: string; close: () => void; wide?: boolean }) {
+  const [changed, setChanged] = useState(false)
   return (
-    <Dialog title={title} close={close} wide={wide}>
-      <Form
-        {...form}
-        send={async (values) => {
-          await send(values)
-          close()
-        }}
-        beside={
-          <Button kind="quiet" onPress={close}>
-            {t('Cancel')}
-          </Button>
-        }
-      >
-        {children}
-      </Form>
+    <Dialog title={title} close={close} wide={wide} once={changed}>
+      <div onChange={() => setChanged(true)}>
+        <Form
+          {...form}
+          send={async (values) => {
+            await send(values)
+            close()
+          }}
+          beside={
+            <Button kind="quiet" onPress={close}>
+              {t('Cancel')}
+            </Button>
+          }
+        >
+          {children}
+        </Form>
+      </div>
     </Dialog>
   )
 }
