@@ -24,6 +24,7 @@ const outside = [
   '/reset-mfa?id=1',
   '/confirm-email?token=x',
   '/undo-change?token=x',
+  '/invitation',
 ]
 const inside = [
   '/',
@@ -43,6 +44,9 @@ const inside = [
   '/api-keys',
   '/connectors',
   '/settings',
+  '/roles',
+  '/enrolment',
+  '/pair',
   '/audit',
   '/announcements',
   '/billing',
@@ -94,6 +98,24 @@ test.each([
     expect(person.troubles).toEqual([])
   },
 )
+
+test.each(['light', 'dark'] as const)('the invitation to a session passes axe, %s', async (colorScheme) => {
+  await using person = await visit(browser, place, {
+    viewport: { width: 360, height: 740 },
+    colorScheme,
+    reducedMotion: 'reduce',
+  })
+  const { page } = person
+  await signedInTo(page, place)
+  for (const [address, heading] of [
+    ['/join', 'This link is not whole'],
+    ['/join#hwi_x', 'You are invited to a session'],
+  ] as const) {
+    await page.goto(address)
+    await page.getByRole('heading', { level: 1, name: heading }).waitFor()
+    expect({ address, wrong: await violations(page) }).toEqual({ address, wrong: [] })
+  }
+})
 
 test('dialogs, menus and the palette pass axe and fit a phone, and Escape closes them', async () => {
   await using person = await visit(browser, place, {

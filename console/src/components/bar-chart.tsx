@@ -1,5 +1,5 @@
 // Counts by day as bars. The picture has one sentence for those who cannot see it, and each bar says its day.
-import { shortDay } from '../language/format.ts'
+import { number, shortDay } from '../language/format.ts'
 import { t } from '../language/language.ts'
 
 const [width, height, gap] = [10, 60, 2] as const
@@ -61,6 +61,12 @@ export function BarChart({ data, what, tone }: BarChartProps) {
       </svg>
       <p className="chart-days" aria-hidden="true">
         <span>{data[0]?.day}</span>
+        <span>
+          {t('{total} in all, {most} at most on a day', {
+            total: number(total),
+            most: number(total === 0 ? 0 : most),
+          })}
+        </span>
         <span>{data.at(-1)?.day}</span>
       </p>
     </>

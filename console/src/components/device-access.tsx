@@ -1,5 +1,6 @@
 // Which public keys and firewall rules are about a device. The names and tags of the device decide, by the
 // same filters that the server reads; "Why?" explains one login step by step.
+import type { ReactNode } from 'react'
 import { Link } from '@tanstack/react-router'
 import type { Device } from '@hawser/contract/devices'
 import { api } from '../api.ts'
@@ -8,7 +9,7 @@ import { patternWords } from './filter-fields.tsx'
 import { Panel } from './page.tsx'
 import { testOf } from './rule-preview.tsx'
 import { Pill } from './status.tsx'
-import { t } from '../language/language.ts'
+import { rich, t } from '../language/language.ts'
 
 interface Filter {
   hostname?: string
@@ -22,13 +23,15 @@ function fits({ hostname, tags }: Filter, device: Device): boolean | undefined {
 }
 
 /** Why a filter is about the device. */
-function whyIt({ hostname, tags }: Filter, device: Device): string {
+function whyIt({ hostname, tags }: Filter, device: Device): ReactNode {
   const shared = tags?.filter((tag) => device.tags.includes(tag)) ?? []
   if (tags) return t('because it has the tag {tags}', { tags: shared.join(t(' and ')) })
   if (hostname === undefined || hostname === '' || hostname === '.*') return t('on every device')
   return fits({ hostname }, device) === undefined
-    ? t('if its name matches {hostname}, which only the server can tell', { hostname })
-    : t('because its name matches {hostname}', { hostname })
+    ? rich('if its name matches {hostname}, which only the server can tell', {
+        hostname: <code>{hostname}</code>,
+      })
+    : rich('because its name matches {hostname}', { hostname: <code>{hostname}</code> })
 }
 
 const isAll = (pattern: string): boolean => pattern === '' || pattern === '.*'
@@ -68,7 +71,7 @@ export function DeviceAccess({ device }: { device: Device }) {
             <li className="row" key={rule.id}>
               <Pill tone={rule.action === 'deny' ? 'bad' : 'good'}>{t(rule.action)}</Pill>
               <span className="about">
-                {t('{user} from {address}', {
+                {rich('{user} from {address}', {
                   user: patternWords(rule.username, t('every user')),
                   address: patternWords(rule.source_ip, t('every address')),
                 })}{' '}
@@ -96,7 +99,7 @@ export function DeviceAccess({ device }: { device: Device }) {
               <span className="about">
                 {key.name}{' '}
                 <span className="facts">
-                  {t('as {user}, {why}', {
+                  {rich('as {user}, {why}', {
                     user: patternWords(key.username, t('every user')),
                     why: whyIt(key.filter, device),
                   })}

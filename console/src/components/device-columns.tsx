@@ -30,7 +30,11 @@ export const columns: Readonly<Record<ColumnId, Column>> = {
   },
   tags: {
     text: msg('Tags'),
-    cell: ({ tags }) => <TagList tags={tags} />,
+    cell: ({ tags }) => (
+      <span className="tags">
+        <TagList tags={tags} />
+      </span>
+    ),
     plain: ({ tags }) => tags.join(' '),
   },
   system: {

@@ -1,9 +1,9 @@
 // The device filter of a public key or a firewall rule: all devices, those whose names match a pattern, or
 // those with a tag.
-import { useState } from 'react'
+import { useState, type ReactNode } from 'react'
 import type { StoredFilter } from '@hawser/contract/fields'
 import { Choice, Field, type Values } from './form.tsx'
-import { t } from '../language/language.ts'
+import { rich, t } from '../language/language.ts'
 
 interface Shown {
   hostname?: string
@@ -64,13 +64,13 @@ export function filterFrom({ devices, hostname = '', tags = '' }: Values): Store
   return { hostname: devices === 'hostname' ? hostname : '.*' }
 }
 
-export function filterWords({ hostname, tags }: Shown): string {
+export function filterWords({ hostname, tags }: Shown): ReactNode {
   if (tags) return t('devices tagged {tags}', { tags: tags.join(t(' or ')) })
   return hostname === undefined || hostname === '.*'
     ? t('all devices')
-    : t('devices like {hostname}', { hostname })
+    : rich('devices like {hostname}', { hostname: <code>{hostname}</code> })
 }
 
 /** A pattern, or the given words for one that matches everything. */
-export const patternWords = (pattern: string, all: string): string =>
-  pattern === '.*' || pattern === '' ? all : pattern
+export const patternWords = (pattern: string, all: string): ReactNode =>
+  pattern === '.*' || pattern === '' ? all : <code>{pattern}</code>

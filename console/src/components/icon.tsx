@@ -36,6 +36,7 @@ import {
   Star,
   Ticket,
   Unplug,
+  UserPlus,
   X,
   type LucideIcon,
 } from 'lucide-react'
@@ -61,6 +62,7 @@ const icons = {
   'full-screen': Maximize,
   grid: Grid2x2,
   guide: BookOpen,
+  invite: UserPlus,
   key: KeyRound,
   keys: FileKey,
   list: List,

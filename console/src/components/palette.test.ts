@@ -19,6 +19,7 @@ const session = (username: string, on: Device, more: Partial<Session> = {}) =>
     active: true,
     recorded: true,
     held: false,
+    started_at: '2026-11-17T10:00:00Z',
     person: { kind: 'user', id: 'u1', name: 'olga' },
     ...more,
   }) as Session
@@ -58,6 +59,17 @@ test('a verb leaves the things that it fits', () => {
   expect(texts('continue ', 'owner', 'u9')).toEqual([])
   expect(texts('switch namespace ')).toEqual(['Switch to elsewhere'])
   expect(texts('switch to harb')).toEqual([])
+})
+
+test('sessions of one person on one device differ by when they began', () => {
+  const sessions = ['16', '17'].map((day) =>
+    session('root', crane, { uid: `session-${day}`, started_at: `2026-11-${day}T10:00:00Z` }),
+  )
+  const found = foundEntries('root on', { ...things, sessions }, as('owner')).filter(({ about }) => about)
+  expect(found.map(({ about }) => about)).toEqual([
+    expect.stringMatching(/^live session, olga, .*16/),
+    expect.stringMatching(/^live session, olga, .*17/),
+  ])
 })
 
 test('a thing comes with its verbs, and with the search for its name', () => {

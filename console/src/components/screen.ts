@@ -3,8 +3,8 @@ import { useEffect, useState } from 'react'
 
 type Screen = 'small' | 'medium' | 'large'
 
-/** As in the style sheets. */
-const [small, medium] = [matchMedia('(max-width: 46rem)'), matchMedia('(max-width: 64rem)')]
+/** The first as in the style sheets; the second leaves a table of devices beside the navigation room for its tags. */
+const [small, medium] = [matchMedia('(max-width: 46rem)'), matchMedia('(max-width: 72rem)')]
 
 export function useScreen(): Screen {
   const read = () => (small.matches ? 'small' : medium.matches ? 'medium' : 'large')

@@ -16,14 +16,21 @@ import { Button } from './button.tsx'
 import { Copyable } from './copy.tsx'
 import { Dialog } from './dialog.tsx'
 import { Choice, Field, Form, verbatim } from './form.tsx'
+import { Icon } from './icon.tsx'
 import { showToast } from './toast.tsx'
 
 export function InviteButton({ uid, small = false }: { uid: string; small?: boolean }) {
   const [isOpen, setOpen] = useState(false)
   return (
     <>
-      <Button kind={small ? 'bare' : 'quiet'} small={small} onPress={() => setOpen(true)}>
-        {t('Invite someone')}
+      <Button
+        kind={small ? 'bare' : 'quiet'}
+        small={small}
+        aria-label={t('Invite someone')}
+        {...(small ? { title: t('Invite someone') } : {})}
+        onPress={() => setOpen(true)}
+      >
+        <Icon name="invite" /> <span className="word">{t('Invite someone')}</span>
       </Button>
       {isOpen && <InviteDialog uid={uid} close={() => setOpen(false)} />}
     </>

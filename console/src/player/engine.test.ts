@@ -80,6 +80,23 @@ const outputs = [
   [60_500, 'e'],
 ] as const
 
+test('it opens where the terminal first shows something, and goes back to the very beginning', async () => {
+  const { made, shown, settle } = playing(
+    recorded(
+      [
+        [700, '$ '],
+        [900, 'ls'],
+      ],
+      1_000,
+    ),
+  )
+  await settle()
+  expect([shown(), made.state().time_ms]).toEqual(['$ ', 700])
+  made.seek(0)
+  await settle()
+  expect([shown(), made.state().time_ms]).toEqual(['', 0])
+})
+
 test('it shows everything when its time has come, fetching it part by part, and stops at the end', async () => {
   const source = recorded(outputs, 61_000)
   const player = playing(source)

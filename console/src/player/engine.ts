@@ -80,6 +80,8 @@ export function engine(
   let last = 0
   let callOff: (() => void) | undefined
   let over = false
+  /** Nothing was shown yet. */
+  let isFresh = true
 
   const set = (change: Partial<Playing>): void => {
     if (over) return
@@ -93,6 +95,14 @@ export function engine(
     else if (event.typist !== undefined) set({ typist: event.typist })
   }
   const fail = (error: unknown): void => set({ error, loading: false, playing: false })
+
+  /** A recording opens where the terminal first shows something, since the screen is black before. */
+  function showFirst(): void {
+    const first = queue.findIndex(({ bytes }) => bytes !== undefined)
+    if (first < 0) return
+    set({ time_ms: queue[first]!.time_ms })
+    queue.splice(0, first + 1).forEach(play)
+  }
 
   async function go(): Promise<void> {
     // One request at a time: dragging the bar seeks a hundred times.
@@ -109,6 +119,8 @@ export function engine(
       display.write(fromBase64(part.screen))
       queue = [...part.events]
       next = part.next
+      if (isFresh && wanted === undefined && part.screen === '') showFirst()
+      isFresh = false
       last = scheduler.now()
       set({ loading: wanted !== undefined, error: undefined, typist: part.typist })
     } catch (error) {

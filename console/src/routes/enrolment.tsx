@@ -1,6 +1,6 @@
 // Joining at scale: enrolment tokens, shown once when they are created, and the rules by which new devices
 // are accepted without a person.
-import { useState } from 'react'
+import { Fragment, useState } from 'react'
 import type { AcceptRule } from '@hawser/contract/accept-rules'
 import type { EnrolmentToken } from '@hawser/contract/enrolment-tokens'
 import { api, useMay } from '../api.ts'
@@ -276,7 +276,7 @@ function AcceptRules() {
 function RuleRow({ rule, may }: { rule: AcceptRule; may: boolean }) {
   const named = [
     rule.source && t('from {source}', { source: rule.source }),
-    rule.hostname && t('named {hostname}', { hostname: rule.hostname }),
+    rule.hostname && rich('named {hostname}', { hostname: <code>{rule.hostname}</code> }),
     rule.mac && t('with a MAC address {mac}…', { mac: rule.mac }),
     rule.platform && t('on {platform}', { platform: rule.platform }),
   ].filter(Boolean)
@@ -284,7 +284,16 @@ function RuleRow({ rule, may }: { rule: AcceptRule; may: boolean }) {
     <li className="row">
       <div className="about">
         <p className="name">
-          <strong>{t('Devices {which}', { which: named.join(', ') })}</strong>{' '}
+          <strong>
+            {rich('Devices {which}', {
+              which: named.map((one, index) => (
+                <Fragment key={index}>
+                  {index > 0 && ', '}
+                  {one}
+                </Fragment>
+              )),
+            })}
+          </strong>{' '}
           {rule.source === '' && <Pill tone="bad">{t('any network')}</Pill>}
         </p>
         <p className="facts">

@@ -14,7 +14,7 @@ import { Page, Panel } from '../components/page.tsx'
 import { Empty, QueryList } from '../components/query-content.tsx'
 import { RulePreview } from '../components/rule-preview.tsx'
 import { Pill } from '../components/status.tsx'
-import { t } from '../language/language.ts'
+import { rich, t } from '../language/language.ts'
 
 const page_size = 20
 
@@ -150,14 +150,14 @@ function RuleRow({ rule, may }: { rule: FirewallRule; may: boolean }) {
       <div className="about">
         <p className="name">
           <Pill tone={rule.action === 'deny' ? 'bad' : 'good'}>{t(rule.action)}</Pill>{' '}
-          {t('{user} on {devices}', {
+          {rich('{user} on {devices}', {
             user: patternWords(rule.username, t('every user')),
             devices: filterWords(rule.filter),
           })}{' '}
           {!rule.active && <Pill>{t('switched off')}</Pill>}
         </p>
         <p className="facts">
-          {t('from {source}', { source: patternWords(rule.source_ip, t('every address')) })}
+          {rich('from {source}', { source: patternWords(rule.source_ip, t('every address')) })}
           {' · '}
           {t('priority {priority}', { priority: rule.priority })}
         </p>

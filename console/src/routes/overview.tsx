@@ -60,6 +60,12 @@ async function recent<T>(
   return found
 }
 
+/** Says when a chart lacks older ones. */
+function Cut({ rows }: { rows: readonly unknown[] | undefined }) {
+  if (rows === undefined || rows.length < mostPages * page_size) return null
+  return <p className="soft">{t('Only the newest {count} are counted.', { count: rows.length })}</p>
+}
+
 /** Sessions and refused logins of the last days; the latter are for administrators. */
 function useRecent() {
   const administers = useMay('administrator')
@@ -200,6 +206,7 @@ export function OverviewPage() {
         <>
           <div className="columns">
             <Panel title={t('Sessions by day')} acts={<Link to="/sessions">{t('All sessions')}</Link>}>
+              <Cut rows={sessions} />
               {sessions && (
                 <BarChart
                   data={countsByDay(
@@ -212,6 +219,7 @@ export function OverviewPage() {
             </Panel>
             {refusals && (
               <Panel title={t('Refused logins by day')}>
+                <Cut rows={refusals} />
                 <BarChart
                   data={countsByDay(
                     refusals.map(({ at }) => at),

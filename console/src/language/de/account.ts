@@ -119,7 +119,7 @@ export const account = {
   'Set up': 'Einrichten',
   'Set up this server': 'Diesen Server einrichten',
   'Set-up code': 'Einrichtungscode',
-  'Show the password': 'Passwort zeigen',
+  'Show the password': 'Passwort anzeigen',
   'Sign in': 'Anmelden',
   'Sign in with the new one.': 'Melden Sie sich mit dem neuen an.',
   'Sign in with this code': 'Mit diesem Code anmelden',

@@ -58,6 +58,8 @@ export const devices = {
   'Accept {name}': '{name} annehmen',
   'Accept {things}': '{things} annehmen',
   'accept, reject, name and tag devices': 'Geräte annehmen, ablehnen, benennen und mit Tags versehen',
+  '{total} in all, {most} at most on a day': '{total} insgesamt, höchstens {most} an einem Tag',
+  'Only the newest {count} are counted.': 'Nur die neuesten {count} sind gezählt.',
   accepted: 'angenommen',
   Access: 'Zugang',
   Actions: 'Aktionen',
