@@ -235,3 +235,33 @@ test('a text that is edited outlives a connection that was cut', async () => {
   await told(page, 'log.txt is saved.')
   expect(readFileSync(log, 'utf8')).toBe('a storm')
 })
+
+test('an upload that waits for its turn is stopped at once', async () => {
+  const { service, user } = quarters()
+  await using link = await startLink({ port: Number(new URL(service.url).port) })
+  const place = path.join(user.home, 'queue')
+  mkdirSync(place)
+  chmodSync(place, 0o777)
+  await using person = await visit(browser, { ...service, url: `http://${link.host}:${link.port}` })
+  const { page } = person
+  await enterTerminal(page, quarters())
+  await press(page, 'Files')
+  await choose(page, 'Actions for queue', 'Show only this folder')
+  link.shape({ bytesPerSecond: 400_000 })
+  await page.getByLabel('Files to upload').setInputFiles(
+    ['one', 'two', 'three', 'four'].map((name) => ({
+      name,
+      mimeType: 'text/plain',
+      buffer: Buffer.alloc(6_000_000, name),
+    })),
+  )
+  const going = page.getByLabel('one, transferred')
+  await eventually(async () => expect(await going.getAttribute('value')).not.toBe('0'))
+  await press(page, 'Stop four')
+  await page.getByRole('list', { name: 'Transfers' }).getByText('stopped').waitFor()
+  expect(await going.count()).toBe(1)
+  link.shape({ bytesPerSecond: Infinity })
+  for (const name of ['one', 'two', 'three'])
+    await eventually(() => expect(statSync(path.join(place, name)).size).toBe(6_000_000))
+  expect(existsSync(path.join(place, 'four'))).toBe(false)
+})

@@ -44,9 +44,19 @@ export function useTransfers(): Transfers {
     [],
   )
 
-  async function turn(): Promise<void> {
+  /** Waits for a turn; rejects when it is stopped before. */
+  async function turn(signal: AbortSignal): Promise<void> {
+    const { waiting } = turns.current
     if (turns.current.free > 0) turns.current.free -= 1
-    else await new Promise<void>((resolve) => turns.current.waiting.push(resolve))
+    else
+      await new Promise<void>((resolve, reject) => {
+        waiting.push(resolve)
+        signal.addEventListener('abort', () => {
+          const at = waiting.indexOf(resolve)
+          if (at !== -1) waiting.splice(at, 1)
+          reject(signal.reason as Error)
+        })
+      })
   }
   function next(): void {
     const first = turns.current.waiting.shift()
@@ -62,9 +72,10 @@ export function useTransfers(): Transfers {
       setAll((before) => before.map((one) => (one.id === id ? { ...one, ...changed } : one)))
     const begun = { id, name, up, bytes: 0, of, state: 'waiting', why: '' } as const
     setAll((before) => [...before, { ...begun, stop: () => controller.abort() }])
-    await turn()
+    let hasTurn = false
     try {
-      controller.signal.throwIfAborted()
+      await turn(controller.signal)
+      hasTurn = true
       change({ state: 'going' })
       await work((bytes, whole) => change({ bytes, of: whole }), controller.signal)
       change({ state: 'done' })
@@ -74,7 +85,7 @@ export function useTransfers(): Transfers {
       else change({ state: 'failed', why: controller.signal.aborted ? t('stopped') : errorText(error) })
       throw error
     } finally {
-      next()
+      if (hasTurn) next()
       going.current.delete(controller)
     }
   }
