@@ -29,15 +29,16 @@ function read(tenant: string): SavedView[] {
 export function useSavedViews() {
   const { tenant } = useMe()
   const [views, setViews] = useState(() => read(tenant))
-  const store = (next: SavedView[]) => {
+  /** Stores the views without the one of this name, and with these; another window may have stored some since. */
+  const store = (name: string, added: readonly SavedView[]) => {
+    const next = [...read(tenant).filter((view) => view.name !== name), ...added].slice(-mostViews)
     if (next.length === 0) localStorage.removeItem(keyOf(tenant))
-    else localStorage.setItem(keyOf(tenant), JSON.stringify(next.slice(-mostViews)))
-    setViews(next.slice(-mostViews))
+    else localStorage.setItem(keyOf(tenant), JSON.stringify(next))
+    setViews(next)
   }
   return {
     views,
-    save: (name: string, search: DevicesSearch) =>
-      store([...views.filter((view) => view.name !== name), { name, search }]),
-    remove: (name: string) => store(views.filter((view) => view.name !== name)),
+    save: (name: string, search: DevicesSearch) => store(name, [{ name, search }]),
+    remove: (name: string) => store(name, []),
   }
 }

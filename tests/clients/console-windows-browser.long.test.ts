@@ -101,3 +101,31 @@ test('a window whose namespace is gone goes to that of the other one and says so
     ).not.toMatch(/eyJ/)
   expect(person.troubles).toEqual([])
 })
+
+test('views of the list that are saved in one window are not lost by saving in another', async () => {
+  await using service = await startService()
+  await buildWorld(service)
+  await using person = await visit(browser, service)
+  const { page } = person
+  await staySignedIn(page)
+  const other = await page.context().newPage()
+  for (const one of [page, other]) {
+    await one.goto('/devices')
+    await seen(one, 'crane-1')
+  }
+  const save = async (one: Page, name: string) => {
+    await choose(one, 'Views', 'Save this view …')
+    await fill(one, { 'Name of the view': name })
+    await press(one, 'Save the view')
+    await told(one, `The view ${name} is kept in this browser.`)
+  }
+  await save(page, 'of the first')
+  await save(other, 'of the second')
+  await page.reload()
+  await press(page, 'Views')
+  const items = page.getByRole('menuitem')
+  await items.first().waitFor()
+  const names = (await items.allTextContents()).map((text) => text.replace(', chosen', ''))
+  expect(names).toEqual(expect.arrayContaining(['of the first', 'of the second']))
+  expect(person.troubles).toEqual([])
+})
