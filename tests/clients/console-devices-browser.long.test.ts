@@ -166,7 +166,7 @@ test('by keys alone: down, down, choose, open; and many at once are tagged, rena
   await choose(page, 'More for 6 devices', 'Remove a tag …')
   await fill(page, { 'Name of the tag': 'even' })
   await press(page, 'Remove the tag')
-  await told(page, '6 devices without the tag.')
+  await told(page, '6 devices untagged.')
   expect([await tagsOf(0), await tagsOf(2)]).toEqual([['pier'], []])
 
   for (const name of ['pump-0003', 'pump-0004', 'pump-0005']) await field(page, `Choose ${name}`).check()
@@ -255,7 +255,7 @@ test('the mark of an old agent is shown whole, beside the version', async () => 
   await page.goto('/devices')
   const cell = page.locator('td.agent-cell').filter({ hasText: 'old agent' })
   await cell.waitFor()
-  for (const width of [1280, 1100]) {
+  for (const width of [1280, 1180]) {
     await page.setViewportSize({ width, height: 800 })
     const [outer, mark] = [await cell.boundingBox(), await cell.getByText('old agent').boundingBox()]
     expect(mark!.x + mark!.width, String(width)).toBeLessThanOrEqual(outer!.x + outer!.width)
