@@ -2,6 +2,7 @@
 // connection of its own, so that a large one does not block the listing of a folder. Progress counts what the
 // device has taken, not what this page has sent.
 import { mostUntaken_bytes, piece_bytes, type FileNews, type FileRequest } from '@hawser/contract/terminals'
+import { ApiError } from '@hawser/contract/client'
 import { api } from '../api.ts'
 import { UserError } from '../error-text.ts'
 import { OpenError, socketAt } from './connection.ts'
@@ -182,9 +183,21 @@ export async function download(
 /** An upload may replace nothing, any file, or only the file as it was read. */
 export type Replace = boolean | { readonly size: number; readonly changed_at: number }
 
-const tries = 5
+const firstTry_ms = 500
+const lastTry_ms = 8000
+/** Those together take most of a minute. */
+const tries = 9
 
-/** Uploads a file. A connection that breaks beside a living terminal is made anew, and the upload goes on. */
+/** Whether trying again may help: the way to the server is broken, or the terminal does not go on yet. */
+function mayPass(error: unknown): boolean {
+  if (error instanceof ApiError) return error.status === 404 || error.status === 429 || error.status >= 500
+  return error instanceof LineLost || error instanceof OpenError || !(error instanceof UserError)
+}
+
+/**
+ * Uploads a file. A connection that breaks is made anew, later each time, and the upload goes on. Closing the
+ * terminal stops it.
+ */
 export async function upload(
   session: string,
   path: string,
@@ -194,14 +207,37 @@ export async function upload(
   signal: AbortSignal,
 ): Promise<void> {
   const id = crypto.randomUUID()
-  for (let left = tries; ; left -= 1)
+  let left = tries
+  let wait_ms = firstTry_ms
+  const goesOn: Progress = (bytes, of) => {
+    left = tries
+    wait_ms = firstTry_ms
+    progress(bytes, of)
+  }
+  for (;;)
     try {
-      return await uploadOnce(session, path, file, replace, progress, signal, id)
+      return await uploadOnce(session, path, file, replace, goesOn, signal, id)
     } catch (error) {
       signal.throwIfAborted()
-      if (!(error instanceof LineLost) || left === 0) throw error
+      if (!mayPass(error) || left === 0) throw error
+      left -= 1
+      await waited(wait_ms, signal)
+      wait_ms = Math.min(lastTry_ms, wait_ms * 2)
     }
 }
+
+const waited = async (ms: number, signal: AbortSignal): Promise<void> =>
+  new Promise((resolve, reject) => {
+    const timer = setTimeout(resolve, ms)
+    signal.addEventListener(
+      'abort',
+      () => {
+        clearTimeout(timer)
+        reject(signal.reason as Error)
+      },
+      { once: true },
+    )
+  })
 
 async function uploadOnce(
   session: string,
