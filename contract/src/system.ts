@@ -6,6 +6,9 @@ import { Email, Password, NamespaceName, Username } from './fields.ts'
 import { operation } from './operation.ts'
 import { UserSession } from './users.ts'
 
+/** The most days that Stats by day goes back. */
+export const statsDays_most = 90
+
 export const system = {
   info: operation({
     title: 'Server info',
@@ -88,6 +91,37 @@ export const system = {
     }),
     failures: [],
     example: {},
+  }),
+  statsByDay: operation({
+    title: 'Stats by day',
+    summary: 'How many sessions, connected devices and bytes the namespace had on each of the last days.',
+    method: 'GET',
+    path: '/api/stats/days',
+    access: member('observer'),
+    query: Type.Object({
+      days: Type.Integer({
+        minimum: 1,
+        maximum: statsDays_most,
+        default: 14,
+        description: 'So many days, today among them.',
+      }),
+    }),
+    answer: Type.Object({
+      days: Type.Array(
+        Type.Object({
+          day: Type.String({ description: 'As 2026-11-17, in UTC.' }),
+          sessions: Type.Integer({ description: 'Sessions that began on this day.' }),
+          devices: Type.Integer({ description: 'Devices that were connected.' }),
+          bytes: Type.Integer({
+            description:
+              'What the connections of devices have carried in both directions. A connection is counted within an hour.',
+          }),
+        }),
+        { description: 'Every day, oldest first.' },
+      ),
+    }),
+    failures: [],
+    example: { query: { days: '7' } },
   }),
   setup: operation({
     title: 'First-run setup',

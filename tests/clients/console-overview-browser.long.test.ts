@@ -17,11 +17,16 @@ test('the overview says what needs attention and what happened, and its first st
   const { stores } = service.rooms
   const ago = new Date(service.clock.now() - 9 * day_ms).toISOString()
   await stores.of(sample.tenant).devices.save(sample.device, { last_seen: ago })
+  const day = new Date(service.clock.now() - day_ms).toISOString().slice(0, 10)
+  const used = { idle_received: 0, idle_sent: 500_000, session_received: 1_000_000, session_sent: 0 }
+  await stores.trafficSums.add([{ uid: sample.device, day, ...used }])
   await using person = await visitAs(sample.owner, browser, service)
   const { page } = person
   const attention = page.getByRole('region', { name: 'Needs attention' })
   await attention.getByText('1 login was refused in the last 24 hours').waitFor()
   await page.getByRole('img', { name: '1 sessions in 14 days; 1 on the day with most.' }).waitFor()
+  await page.getByRole('img', { name: 'devices in 14 days; 1 on the day with most.' }).waitFor()
+  await page.getByRole('img', { name: '1.5 MB of data in 14 days; 1.5 MB on the day with most.' }).waitFor()
   await page.getByRole('img', { name: '1 refused logins in 14 days; 1 on the day with most.' }).waitFor()
   await page.getByRole('list', { name: 'Activity' }).getByRole('listitem').first().waitFor()
 

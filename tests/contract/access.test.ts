@@ -185,6 +185,7 @@ const matrix: Readonly<Record<string, string>> = {
   'system.install': 'anyone',
   'system.healthcheck': 'anyone',
   'system.stats': 'observer, key',
+  'system.statsByDay': 'observer, key',
   'system.setup': 'anyone',
 }
 

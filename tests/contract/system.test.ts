@@ -15,6 +15,8 @@ import { sharedPlace, startPlace, type Enrolled, type Place } from '../harness/p
 import { oneDatabase, times } from '../harness/tier.ts'
 import { startService, type Service } from '../harness/service.ts'
 
+const day_ms = 86_400_000
+
 const refused = (status: number) => ({ status })
 
 /** A request with any headers, the Host included, which `fetch` does not let one choose. */
@@ -391,6 +393,48 @@ describe.each(oneDatabase)('figures, on %s', (_, options) => {
     await agree(place.observer, sample.tenant)
   })
 
+  test('by day are those of the last days, and only of this namespace', async () => {
+    const { stores } = place.rooms
+    const dayOf = (ago: number) => new Date(place.clock.now() - ago * day_ms).toISOString().slice(0, 10)
+    const used = { idle_received: 1, idle_sent: 20, session_received: 300, session_sent: 4_000 }
+    const { body: all } = await place.observer.devices.list({ query: { per_page: 2 } })
+    const [one, other] = all.map(({ uid }) => uid)
+    await stores.trafficSums.add([
+      { uid: one!, day: dayOf(1), ...used },
+      { uid: other!, day: dayOf(1), ...used },
+      { uid: one!, day: dayOf(2), ...used },
+      { uid: one!, day: dayOf(3), ...used },
+    ])
+    const row = (await stores.of(sample.tenant).sessions.find(sample.session))!
+    for (const [uid, ago] of [
+      ['a', 0],
+      ['b', 2],
+      ['c', 2],
+      ['d', 3],
+    ] as const)
+      await stores.of(sample.tenant).sessions.insert({
+        ...row,
+        uid: uid.repeat(64),
+        active: 0,
+        started_at: new Date(place.clock.now() - ago * day_ms).toISOString(),
+      })
+    const byDay = async (of: Place['observer'], days: number) =>
+      (await of.system.statsByDay({ query: { days } })).body.days
+    const before = await byDay(place.observer, 3)
+    expect(before).toEqual([
+      { day: dayOf(2), sessions: 2, devices: 1, bytes: 4_321 },
+      { day: dayOf(1), sessions: 0, devices: 2, bytes: 8_642 },
+      { day: dayOf(0), sessions: expect.any(Number), devices: 0, bytes: 0 },
+    ])
+    expect(before.at(-1)?.sessions).toBeGreaterThan(0)
+    expect(await byDay(place.stranger, 2)).toEqual([
+      { day: dayOf(1), sessions: 0, devices: 0, bytes: 0 },
+      { day: dayOf(0), sessions: 0, devices: 0, bytes: 0 },
+    ])
+    expect((await place.observer.system.statsByDay({})).body.days).toHaveLength(14)
+    await expect(byDay(place.observer, 91)).rejects.toMatchObject({ status: 400 })
+  })
+
   test('agree with every list, whatever is done, the moment after it is done', async () => {
     const devices: Enrolled[] = []
     const one = (number: number): Enrolled => devices[number % devices.length]!
@@ -458,6 +502,9 @@ describe.each(oneDatabase)('figures, on %s', (_, options) => {
     expect((await own.observer.system.stats()).body.online_devices).toBe(0)
     await own.nobody.devices.auth({ body: device.body })
     expect((await own.observer.system.stats()).body.online_devices).toBe(1)
+    // It is connected today, though its bytes are not counted yet.
+    const [today] = (await own.observer.system.statsByDay({ query: { days: 1 } })).body.days
+    expect(today).toMatchObject({ devices: 1, bytes: 0 })
     own.clock.forward(120_000)
     await vi.waitFor(async () => expect((await own.observer.system.stats()).body.online_devices).toBe(0), {
       timeout: 10_000,

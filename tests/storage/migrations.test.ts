@@ -75,7 +75,8 @@ test('a migration keeps its number, by which databases know what they have: a ne
   updates, joining, certificates, identity conflicts, reconnect grace, ping intervals, device traffic,
   data budgets, audit, people, search, reasons, masked secrets, session events, audit streams, held
   sessions, audit-pages, search-people, shared sessions, budget-emails, session invitations, sign-ins,
-  member invitations, session-filters, device notes, kept terminals, agent builds`
+  member invitations, session-filters, device notes, kept terminals, agent builds, traffic by
+  day`
   expect(migrations.map(({ name }) => name)).toEqual(inOrder.trim().replaceAll(/\s+/g, ' ').split(', '))
 })
 

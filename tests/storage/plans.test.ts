@@ -349,6 +349,18 @@ describe.each(['without figures', 'with figures'] as const)('%s', (figures) => {
     expect(walks.length).toBeGreaterThan(0)
   })
 
+  test('figures by day are read from indexes alone', async () => {
+    const { sessions, traffic } = recorded.stores.of(tenant_id)
+    const plans = await recorded.plansOf(async () => {
+      await sessions.countsByDay('2026-01-01')
+      await traffic.allByDay('2026-01-01')
+    })
+    expect([...plans.values()].map(([first]) => first)).toEqual([
+      expect.stringMatching(/USING COVERING INDEX sessions_by_start \(tenant_id=\? AND started_at>\?\)/),
+      expect.stringMatching(/USING COVERING INDEX device_traffic_of_namespace \(tenant_id=\? AND day>\?\)/),
+    ])
+  })
+
   test('the gate’s two questions are point look-ups', async () => {
     await recorded.stores.of(tenant_id).apiKeys.insert(apiKey(owner, { hash: unique('gate') }))
     const plans = await recorded.plansOf(async () => {

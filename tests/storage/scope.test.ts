@@ -238,6 +238,7 @@ const calls: Calls = {
     moveToDevice: (store, theirs) => store.moveToDevice(theirs.device, 'mine'),
     closeOfDevice: (store, theirs) => store.closeOfDevice(theirs.device),
     touch: (store, theirs) => store.touch(theirs.device, [theirs.session], later),
+    countsByDay: (store) => store.countsByDay('2000-01-01'),
     list: (store) => store.list(page()),
   },
   connectors: {
@@ -306,6 +307,7 @@ const calls: Calls = {
   },
   traffic: {
     days: (store, theirs) => store.days(theirs.device, '2000-01-01'),
+    allByDay: (store) => store.allByDay('2000-01-01'),
   },
   audit: {
     head: (store) => store.head(),

@@ -24,11 +24,16 @@ interface BarChartProps {
   /** What is counted, as in "sessions". */
   what: string
   tone?: 'bad'
+  /** How a count is written. */
+  written?: (count: number) => string
+  /** Whether the counts of several days make a sum: a device that is connected every day is one device. */
+  sums?: boolean
 }
 
-export function BarChart({ data, what, tone }: BarChartProps) {
+export function BarChart({ data, what, tone, written = number, sums = true }: BarChartProps) {
   const most = Math.max(1, ...data.map(({ count }) => count))
   const total = data.reduce((sum, { count }) => sum + count, 0)
+  const highest = total === 0 ? 0 : most
   return (
     <>
       <svg
@@ -36,12 +41,20 @@ export function BarChart({ data, what, tone }: BarChartProps) {
         viewBox={`0 0 ${data.length * width} ${height}`}
         preserveAspectRatio="none"
         role="img"
-        aria-label={t('{total} {what} in {days} days; {most} on the day with most.', {
-          total,
-          what,
-          days: data.length,
-          most: total === 0 ? 0 : most,
-        })}
+        aria-label={
+          sums
+            ? t('{total} {what} in {days} days; {most} on the day with most.', {
+                total: written(total),
+                what,
+                days: data.length,
+                most: written(highest),
+              })
+            : t('{what} in {days} days; {most} on the day with most.', {
+                what,
+                days: data.length,
+                most: written(highest),
+              })
+        }
       >
         {data.map(({ day, count }, index) => {
           const tall = Math.max(count > 0 ? 2 : 0.75, (count / most) * height)
@@ -54,7 +67,7 @@ export function BarChart({ data, what, tone }: BarChartProps) {
               y={height - tall}
               height={tall}
             >
-              <title>{`${day}: ${count} ${what}`}</title>
+              <title>{`${day}: ${written(count)} ${what}`}</title>
             </rect>
           )
         })}
@@ -62,10 +75,9 @@ export function BarChart({ data, what, tone }: BarChartProps) {
       <p className="chart-days" aria-hidden="true">
         <span>{data[0]?.day}</span>
         <span>
-          {t('{total} in all, {most} at most on a day', {
-            total: number(total),
-            most: number(total === 0 ? 0 : most),
-          })}
+          {sums
+            ? t('{total} in all, {most} at most on a day', { total: written(total), most: written(highest) })
+            : t('{most} at most on a day', { most: written(highest) })}
         </span>
         <span>{data.at(-1)?.day}</span>
       </p>

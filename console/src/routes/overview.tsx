@@ -16,6 +16,7 @@ import { QueryContent, Empty, QueryList } from '../components/query-content.tsx'
 import { When } from '../components/status.tsx'
 import { actionText, actorName } from '../components/person.tsx'
 import { useNamespaces } from './shell.tsx'
+import { bytesText, shortDay } from '../language/format.ts'
 import { rich, t, tn } from '../language/language.ts'
 
 /**
@@ -113,6 +114,15 @@ export function OverviewPage() {
     false,
   )
   const { sessions, refusals } = useRecent()
+  const days = useNamespaceQuery(
+    ['stats', 'days'],
+    async () => (await api.system.statsByDay({ query: { days: chart_days } })).body.days,
+    false,
+  ).data
+  const byDay =
+    days &&
+    ((what: 'sessions' | 'devices' | 'bytes') =>
+      days.map((one) => ({ day: shortDay(one.day), count: one[what] })))
   const newest = news.data?.body[0]
   const none = accepted.data?.total === 0 && waiting.data?.total === 0
   const [yesterday, lastWeek] = [Date.now() - day_ms, Date.now() - 7 * day_ms]
@@ -206,16 +216,13 @@ export function OverviewPage() {
         <>
           <div className="columns">
             <Panel title={t('Sessions by day')} acts={<Link to="/sessions">{t('All sessions')}</Link>}>
-              <Cut rows={sessions} />
-              {sessions && (
-                <BarChart
-                  data={countsByDay(
-                    sessions.map(({ started_at }) => started_at),
-                    chart_days,
-                  )}
-                  what={t('sessions')}
-                />
-              )}
+              {byDay && <BarChart data={byDay('sessions')} what={t('sessions')} />}
+            </Panel>
+            <Panel title={t('Connected devices by day')}>
+              {byDay && <BarChart data={byDay('devices')} what={t('devices')} sums={false} />}
+            </Panel>
+            <Panel title={t('Data by day')}>
+              {byDay && <BarChart data={byDay('bytes')} what={t('of data')} written={bytesText} />}
             </Panel>
             {refusals && (
               <Panel title={t('Refused logins by day')}>

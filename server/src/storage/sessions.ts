@@ -162,6 +162,18 @@ export function sessionStore(context: NamespaceContext) {
         .where('uid', 'in', uids)
         .execute(),
 
+    /** How many began on each day, from this one on; days without any are left out. */
+    async countsByDay(since: string): Promise<Map<string, number>> {
+      const day = sql<string>`substr(started_at, 1, 10)`
+      const rows = await context
+        .read('sessions')
+        .select([day.as('day'), (eb) => eb.fn.countAll<number>().as('n')])
+        .where('started_at', '>=', since)
+        .groupBy(day)
+        .execute()
+      return new Map(rows.map((row) => [row.day, row.n]))
+    },
+
     async list(slice: Slice & SessionFilter & { live_first?: boolean | undefined }) {
       const { live_first, page: _, per_page, ...filter } = slice
       const skipped = offsetOf(slice)

@@ -71,6 +71,22 @@ export function trafficStore(context: NamespaceContext) {
         .where('day', '>=', since)
         .orderBy('day')
         .execute(),
+    /** Of all devices: how many there were on each day, and their bytes. */
+    async allByDay(since: string) {
+      const rows = await context
+        .read('device_traffic')
+        .select(['day', (eb) => eb.fn.countAll<number>().as('devices')])
+        .select(
+          sql<number | string>`sum(${sql.join(
+            columns.map((one) => sql.ref(one)),
+            sql` + `,
+          )})`.as('bytes'),
+        )
+        .where('day', '>=', since)
+        .groupBy('day')
+        .execute()
+      return rows.map((row) => ({ ...row, bytes: Number(row.bytes) }))
+    },
   }
 }
 

@@ -350,4 +350,7 @@ export const operations = {
   Stats: 'Zahlen lesen',
   'How many devices and live sessions the namespace has.':
     'Wie viele Geräte und laufende Sitzungen der Namensraum hat.',
+  'Stats by day': 'Zahlen nach Tagen lesen',
+  'How many sessions, connected devices and bytes the namespace had on each of the last days.':
+    'Wie viele Sitzungen, verbundene Geräte und Bytes der Namensraum an jedem der letzten Tage hatte.',
 } as const

@@ -99,6 +99,32 @@ export function system(parts: SystemParts): SystemRules {
       }
     },
 
+    async statsByDay({ query }, { tenant_id }) {
+      const now = clock.now()
+      const days = Array.from({ length: query.days }, (_, index) => {
+        const ago = query.days - 1 - index
+        return iso(now - ago * day_ms).slice(0, 10)
+      })
+      const [since = ''] = days
+      const { traffic, sessions, devices } = stores.of(tenant_id)
+      await parts.presence.settle()
+      const [used, begun, tallies] = await Promise.all([
+        traffic.allByDay(since),
+        sessions.countsByDay(since),
+        devices.tallies(),
+      ])
+      const byDay = new Map(used.map((one) => [one.day, one]))
+      const online = tallies.get('online.accepted') ?? 0
+      return {
+        days: days.map((day) => {
+          const { devices: connected = 0, bytes = 0 } = byDay.get(day) ?? {}
+          // Devices that connected within this hour are not among those whose bytes are counted.
+          const least = day === days.at(-1) ? online : 0
+          return { day, sessions: begun.get(day) ?? 0, devices: Math.max(connected, least), bytes }
+        }),
+      }
+    },
+
     async setup({ body }, caller) {
       const { source } = caller
       const hash = vault.mark('setup', body.code)

@@ -45,6 +45,7 @@ import { sessionFilters } from './0039-session-filters.ts'
 import { deviceNotes } from './0040-device-notes.ts'
 import { keptTerminals } from './0041-kept-terminals.ts'
 import { agentBuilds } from './0042-agent-builds.ts'
+import { trafficByDay } from './0043-traffic-by-day.ts'
 
 export interface Migration {
   readonly name: string
@@ -94,6 +95,7 @@ export const migrations: readonly Migration[] = [
   deviceNotes,
   keptTerminals,
   agentBuilds,
+  trafficByDay,
 ]
 
 /** Brings the schema up to date; gives the names of what was done. */
