@@ -420,13 +420,13 @@ describe.each(oneDatabase)('figures, on %s', (_, options) => {
       })
     const byDay = async (of: Place['observer'], days: number) =>
       (await of.system.statsByDay({ query: { days } })).body.days
-    const before = await byDay(place.observer, 3)
-    expect(before).toEqual([
+    const last = await byDay(place.observer, 3)
+    expect(last).toMatchObject([
       { day: dayOf(2), sessions: 2, devices: 1, bytes: 4_321 },
       { day: dayOf(1), sessions: 0, devices: 2, bytes: 8_642 },
-      { day: dayOf(0), sessions: expect.any(Number), devices: 0, bytes: 0 },
+      { day: dayOf(0), devices: 0, bytes: 0 },
     ])
-    expect(before.at(-1)?.sessions).toBeGreaterThan(0)
+    expect(last.at(-1)?.sessions).toBeGreaterThan(0)
     expect(await byDay(place.stranger, 2)).toEqual([
       { day: dayOf(1), sessions: 0, devices: 0, bytes: 0 },
       { day: dayOf(0), sessions: 0, devices: 0, bytes: 0 },
