@@ -58,7 +58,8 @@ export function DeviceSessions({ uid }: { uid: string }) {
                 )}
               </span>
             </span>
-            {session.active && <Pill tone="good">{t('live')}</Pill>}
+            {session.active && !session.held && <Pill tone="good">{t('live')}</Pill>}
+            {session.held && <Pill tone="wait">{t('held')}</Pill>}
             {session.recorded && <Pill>{may ? t('recording') : t('recorded')}</Pill>}
           </li>
         )}
