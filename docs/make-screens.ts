@@ -97,6 +97,20 @@ async function fill(service: Service): Promise<string> {
     })
   await remember(service)
   const { rooms } = service
+  // Two weeks of all the others: on each day some were not connected.
+  for (let day = 0; day < 14; day += 1)
+    await rooms.stores.trafficSums.add(
+      Array.from({ length: devices }, (_, n) => n)
+        .filter((n) => uidOf(n) !== shown && (n * 7 + day * 5) % 12 > (day * 3) % 5)
+        .map((n) => ({
+          uid: uidOf(n),
+          day: at(day * 24 * hour_ms).slice(0, 10),
+          idle_received: 90_000,
+          idle_sent: 120_000,
+          session_received: 0,
+          session_sent: 30_000 * ((n + day * day) % 11),
+        })),
+    )
   const person = (name: string) => ({
     ...theServer,
     actor: 'user' as const,
