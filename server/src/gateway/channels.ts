@@ -21,6 +21,7 @@ import type { LiveSession } from '../domain/sessions/live-sessions.ts'
 import type { LoginLimits } from '../domain/access/logins.ts'
 import type { ChannelRecorder } from '../recording/tap.ts'
 import type { HashThread } from './hash-thread.ts'
+import { goodbye_ms } from './kept-terminal.ts'
 import type { LivePolicy } from './live-policy.ts'
 import { addressText, forwardedBy, forwardTap, watchSftp, type SftpWatch } from './transfers.ts'
 
@@ -172,8 +173,12 @@ function sessionTap(
     (near: Channel) =>
     (text: string): void => {
       const bytes = Buffer.from(text)
-      const recorded = recorder.output(bytes) ?? Promise.resolve()
-      void recorded.then(() => near.write(bytes)).catch(() => undefined)
+      // A recording that has failed throws.
+      const said = async (): Promise<void> => {
+        await recorder.output(bytes)
+        await near.write(bytes)
+      }
+      said().catch(() => undefined)
     }
 
   /** From now on the shell's user can be told something. */
@@ -200,6 +205,9 @@ function sessionTap(
     if (!near || isEnding) return
     isEnding = true
     const { name, payload } = writeRequest({ type: 'exit-status', status: 1 })
+    // Whoever does not read is not waited for.
+    const late = setTimeout(() => void near.close('now').catch(() => undefined), goodbye_ms)
+    void near.closed.then(() => clearTimeout(late))
     void (async () => {
       await near.write(Buffer.from(`${sentence}\r\n`), terminal ? 0 : 1)
       await near.request(name, payload)
@@ -289,7 +297,8 @@ function sessionTap(
       if (!announced || !recorded) return recorded ?? announced ?? (sftp && hashing?.room())
       return Promise.all([recorded, announced]).then(() => undefined)
     },
-    filter: (from, chunk) => sftp?.filter(from, chunk),
+    // What ends gets no more of its client.
+    filter: (from, chunk) => (isEnding && from === 'near' ? [] : sftp?.filter(from, chunk)),
     request(from, asked) {
       if (from === 'far') {
         const exit = readRequest(asked.type, asked.payload)

@@ -60,7 +60,7 @@ const programs = new Set(['shell', 'exec', 'subsystem'])
 /** The exit status of an ssh whose connection is lost. */
 export const lostStatus = 255
 /** For a client that does not read any more. */
-const goodbye_ms = 2_000
+export const goodbye_ms = 2_000
 
 /** What is needed of a client's connection. */
 export interface ClientEnd extends Pick<ConnectionEnd, 'ended'> {

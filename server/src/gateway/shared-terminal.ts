@@ -14,7 +14,7 @@ import { recentUsers } from './recent-users.ts'
 import { boundedSize, commonSize } from './shared-size.ts'
 
 export interface SharingParts {
-  terminal: Pick<KeptTerminal, 'client' | 'closed' | 'drawAnew' | 'refit' | 'shared' | 'typeFor'>
+  terminal: Pick<KeptTerminal, 'client' | 'closed' | 'drawAnew' | 'isOver' | 'refit' | 'shared' | 'typeFor'>
   recorder: Pick<ChannelRecorder, 'channel' | 'typist'>
   /** The person of the session. */
   person: string
@@ -287,7 +287,7 @@ export function sharedTerminal(parts: SharingParts): SharedTerminal & { decide(d
   function leave(seat: Seated, isTold: boolean): void {
     const id = guestOf(seat)
     if (id === undefined || all().some((one) => guestOf(one) === id)) return
-    if (isTold) return void guests.delete(id)
+    if (isTold || terminal.isOver) return void guests.delete(id)
     const timer = setTimeout(() => {
       guests.delete(id)
       line(`${nameOf(seat)} has left`)
