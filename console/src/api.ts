@@ -43,7 +43,9 @@ export async function fetchWithToken(
   if (!saysTokenEnded(answer)) return answer
   // Another call may have renewed it meanwhile.
   if (auth.token() === used) await renew()
-  return auth.token() === '' ? answer : send(input, init, auth.token())
+  // What was meant for one namespace is not done in another.
+  const now = auth.token()
+  return claimsOf(now).tenant === claimsOf(used).tenant ? send(input, init, now) : answer
 }
 
 async function send(input: string | URL | Request, init: RequestInit, token: string): Promise<Response> {
@@ -76,6 +78,8 @@ async function fetchMe(): Promise<UserSession> {
     const { body } = await client({ url: '', token: used, fetch: fetchWho }).users.refresh({
       query: { keep_namespace: true },
     })
+    // Whoever switched to another namespace meanwhile is there.
+    if (auth.token() !== used && auth.token() !== '') return await fetchMe()
     if (auth.token() !== '') auth.save(body)
     return body
   } catch (error) {
@@ -84,11 +88,12 @@ async function fetchMe(): Promise<UserSession> {
     // Another call may have replaced it meanwhile.
     if (auth.token() !== used) return fetchMe()
     if (auth.takeNewest()) {
-      showToast(
-        t(
-          'This window is in the namespace of your other one now, because you are not signed in to its own any more.',
-        ),
-      )
+      if (claimsOf(auth.token()).tenant !== claimsOf(used).tenant)
+        showToast(
+          t(
+            'This window is in the namespace of your other one now, because you are not signed in to its own any more.',
+          ),
+        )
       return fetchMe()
     }
     auth.signOut(t('Your sign-in has ended. Please sign in again.'), 'ended')

@@ -42,7 +42,7 @@ test('a window stays in its namespace, with its forms, while another one goes el
   await goTo(other, 'Devices')
   await seen(other, 'No device is accepted yet.')
   // Coming back asks who is signed in.
-  const renewed = page.waitForResponse(/\/api\/auth\/user$/)
+  const renewed = page.waitForResponse(/\/api\/auth\/user\?/)
   await lookAgain(page)
   await renewed
   expect(await field(page, 'Name').inputValue()).toBe('for harbour')

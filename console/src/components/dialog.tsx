@@ -1,5 +1,5 @@
 // Dialogs: a confirmation before an action that cannot be undone, and a form. Both trap the focus, close with
-// Escape unless a form was filled in, and show the server's refusal inside.
+// Escape, and show the server's refusal inside.
 import { useState, type ReactNode } from 'react'
 import { Dialog as AriaDialog } from 'react-aria-components/Dialog'
 import { Heading } from 'react-aria-components/Heading'
@@ -18,14 +18,24 @@ interface DialogProps {
   wide?: boolean
   /** It has something that would be lost: only its own button closes it, no key and no press beside it. */
   once?: boolean
+  /** Something was filled in: a press beside it does not close it. */
+  filled?: boolean
 }
 
-export function Dialog({ title, close, children, role = 'dialog', wide = false, once = false }: DialogProps) {
+export function Dialog({
+  title,
+  close,
+  children,
+  role = 'dialog',
+  wide = false,
+  once = false,
+  filled = false,
+}: DialogProps) {
   return (
     <ModalOverlay
       className="veil"
       isOpen
-      isDismissable={!once}
+      isDismissable={!once && !filled}
       isKeyboardDismissDisabled={once}
       onOpenChange={(open) => !open && close()}
     >
@@ -41,7 +51,7 @@ export function Dialog({ title, close, children, role = 'dialog', wide = false, 
   )
 }
 
-/** A dialog with a form; it closes when the form has been sent. Once it was filled in, only its buttons close it. */
+/** A dialog with a form; it closes when the form has been sent. */
 export function FormDialog({
   title,
   close,
@@ -52,7 +62,7 @@ export function FormDialog({
 }: FormProps & { title: string; close: () => void; wide?: boolean }) {
   const [changed, setChanged] = useState(false)
   return (
-    <Dialog title={title} close={close} wide={wide} once={changed}>
+    <Dialog title={title} close={close} wide={wide} filled={changed}>
       <div onChange={() => setChanged(true)}>
         <Form
           {...form}

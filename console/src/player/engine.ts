@@ -119,10 +119,10 @@ export function engine(
       display.write(fromBase64(part.screen))
       queue = [...part.events]
       next = part.next
-      if (isFresh && wanted === undefined && part.screen === '') showFirst()
-      isFresh = false
       last = scheduler.now()
       set({ loading: wanted !== undefined, error: undefined, typist: part.typist })
+      if (isFresh && wanted === undefined && part.screen === '') showFirst()
+      isFresh = false
     } catch (error) {
       fail(error)
     } finally {

@@ -8,6 +8,7 @@ import { Field, Form } from '../components/form.tsx'
 import { GuardedForm } from '../components/guarded-form.tsx'
 import { FieldError } from '../error-text.ts'
 import { Page, Panel } from '../components/page.tsx'
+import { auth } from '../auth.ts'
 import { EmailField, NewPasswordField, UsernameField } from '../components/auth-layout.tsx'
 import { showToast } from '../components/toast.tsx'
 import { SignInsPanel } from '../components/sign-ins.tsx'
@@ -130,6 +131,8 @@ function Password() {
         key={changes}
         submit={t('Change the password')}
         send={async ({ password = '', current_password = '' }) => {
+          // The token of this window alone goes on: the others take it over.
+          auth.save({ token: auth.token() })
           await api.users.update({ body: { password, current_password } })
           setChanges(changes + 1)
           showToast(

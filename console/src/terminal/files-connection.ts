@@ -191,7 +191,9 @@ const tries = 9
 /** Whether trying again may help: the way to the server is broken, or the terminal does not go on yet. */
 function mayPass(error: unknown): boolean {
   if (error instanceof ApiError) return error.status === 404 || error.status === 429 || error.status >= 500
-  return error instanceof LineLost || error instanceof OpenError || !(error instanceof UserError)
+  if (error instanceof LineLost || error instanceof OpenError) return true
+  // A DOMException is about the file that is to be read.
+  return !(error instanceof UserError) && !(error instanceof DOMException)
 }
 
 /**
@@ -209,9 +211,14 @@ export async function upload(
   const id = crypto.randomUUID()
   let left = tries
   let wait_ms = firstTry_ms
+  let furthest = 0
   const goesOn: Progress = (bytes, of) => {
-    left = tries
-    wait_ms = firstTry_ms
+    // A link that carries the same bytes again and again is not better.
+    if (bytes > furthest) {
+      furthest = bytes
+      left = tries
+      wait_ms = firstTry_ms
+    }
     progress(bytes, of)
   }
   for (;;)

@@ -109,8 +109,8 @@ export function Workbench({ device, tab, change, news, split, duplicate, close, 
         })}
         {tool('files', t('Files'), () => setFiles(!files), {
           hasWord: true,
-          isDisabled: !active.live,
-          expanded: files && active.live,
+          isDisabled: active.session === undefined,
+          expanded: files && active.session !== undefined,
         })}
         {tab.panes.length < mostPanes && (
           <Menu
