@@ -207,7 +207,13 @@ function AcceptRules() {
   return (
     <Panel
       title={t('Accept rules')}
-      acts={may && <Button onPress={() => setAdding(true)}>{t('Add a rule')}</Button>}
+      acts={
+        may && (
+          <Button kind="quiet" onPress={() => setAdding(true)}>
+            {t('Add a rule')}
+          </Button>
+        )
+      }
     >
       <p className="soft">
         {t(
