@@ -9,13 +9,13 @@ test.each([
   { isOver: true, lines: 1 },
 ])('a guest who goes when the terminal is over, $isOver, is told of in $lines lines', ({ isOver, lines }) => {
   vi.useFakeTimers()
-  const say = vi.fn()
+  const say = vi.fn<(text: string) => void>()
   const terminal = {
     closed: new Promise(() => undefined),
     client: {},
     isOver: false,
-    drawAnew: vi.fn(),
-    refit: vi.fn(),
+    drawAnew: () => undefined,
+    refit: () => undefined,
   }
   const parts = { terminal, say, person: 'olga', changed: () => undefined } as unknown as SharingParts
   const shared = sharedTerminal(parts)
