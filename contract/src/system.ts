@@ -7,7 +7,7 @@ import { operation } from './operation.ts'
 import { UserSession } from './users.ts'
 
 /** The most days that Stats by day goes back. */
-export const statsDays_most = 90
+export const statsDays_most = 31
 
 export const system = {
   info: operation({
@@ -94,7 +94,8 @@ export const system = {
   }),
   statsByDay: operation({
     title: 'Stats by day',
-    summary: 'How many sessions, connected devices and bytes the namespace had on each of the last days.',
+    summary:
+      'How many sessions, connected devices and bytes the namespace had on each of the last days. Counted once a minute.',
     method: 'GET',
     path: '/api/stats/days',
     access: member('observer'),

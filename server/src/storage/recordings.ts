@@ -1,5 +1,6 @@
 // What the database knows of recordings: the sealed key that signs them, which have run out, and which are to
-// be removed because their session is gone or they have run out. And of several nodes, which of them has one that is not finished.
+// be removed because their session is gone or they have run out. And of several nodes, which of them has one
+// that is not finished.
 import { sql, type Selectable } from 'kysely'
 import type { AllNamespaces, ServerContext } from './context.ts'
 import type { Tables } from './tables.ts'

@@ -351,6 +351,6 @@ export const operations = {
   'How many devices and live sessions the namespace has.':
     'Wie viele Geräte und laufende Sitzungen der Namensraum hat.',
   'Stats by day': 'Zahlen nach Tagen lesen',
-  'How many sessions, connected devices and bytes the namespace had on each of the last days.':
-    'Wie viele Sitzungen, verbundene Geräte und Bytes der Namensraum an jedem der letzten Tage hatte.',
+  'How many sessions, connected devices and bytes the namespace had on each of the last days. Counted once a minute.':
+    'Wie viele Sitzungen, verbundene Geräte und Bytes der Namensraum an jedem der letzten Tage hatte. Einmal in der Minute gezählt.',
 } as const

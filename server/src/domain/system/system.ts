@@ -4,7 +4,9 @@
 import { interfaceVersion } from '@hawser/contract'
 import { Failure } from '@hawser/contract/failures'
 import { neighbourhood } from '../../kit/address.ts'
-import { day_ms, iso, type Clock } from '../../kit/clock.ts'
+import { statsDays_most } from '@hawser/contract/system'
+import { BoundedMap } from '../../kit/bounded-map.ts'
+import { day_ms, iso, minute_ms, type Clock } from '../../kit/clock.ts'
 import { newUuid } from '../../kit/ids.ts'
 import type { Vault } from '../../kit/secrets.ts'
 import type { Stores } from '../../storage/stores.ts'
@@ -40,6 +42,11 @@ export interface SystemParts {
 /** host[:port] and nothing else, because it comes from a header and ends up in a script. */
 const plainHost = /^(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9.-]+)(:\d{1,5})?$/
 
+/** Namespaces whose figures by day are remembered. */
+const mostCounted = 1_000
+
+const dayOf = (ms: number): string => iso(ms).slice(0, 10)
+
 export interface SystemRules extends Rules<'system'> {
   setupCode(): Promise<string | undefined>
   /** The address of the server: the one that is set, else the one that the caller typed. */
@@ -64,6 +71,26 @@ export function system(parts: SystemParts): SystemRules {
     user_id: null,
     expires_at: iso(clock.now() + 365 * day_ms),
   })
+
+  async function countDays(tenant_id: string, now: number) {
+    const since = dayOf(now - statsDays_most * day_ms)
+    const { traffic, sessions } = stores.of(tenant_id)
+    const [used, begun] = await Promise.all([traffic.allByDay(since), sessions.countsByDay(since)])
+    return { used: new Map(used.map((one) => [one.day, one])), begun }
+  }
+  const counted = new BoundedMap<string, { until: number; figures: ReturnType<typeof countDays> }>(
+    mostCounted,
+  )
+
+  /** Reads all devices and sessions of a month, so that everybody in the namespace gets the same for a minute. */
+  function countedByDay(tenant_id: string, now: number): ReturnType<typeof countDays> {
+    const known = counted.get(tenant_id)
+    if (known && known.until > now) return known.figures
+    const figures = countDays(tenant_id, now)
+    counted.set(tenant_id, { until: now + minute_ms, figures })
+    figures.catch(() => counted.delete(tenant_id))
+    return figures
+  }
 
   return {
     addressOf,
@@ -101,26 +128,24 @@ export function system(parts: SystemParts): SystemRules {
 
     async statsByDay({ query }, { tenant_id }) {
       const now = clock.now()
-      const days = Array.from({ length: query.days }, (_, index) => {
-        const ago = query.days - 1 - index
-        return iso(now - ago * day_ms).slice(0, 10)
-      })
-      const [since = ''] = days
-      const { traffic, sessions, devices } = stores.of(tenant_id)
       await parts.presence.settle()
-      const [used, begun, tallies] = await Promise.all([
-        traffic.allByDay(since),
-        sessions.countsByDay(since),
-        devices.tallies(),
+      const [{ used, begun }, tallies] = await Promise.all([
+        countedByDay(tenant_id, now),
+        stores.of(tenant_id).devices.tallies(),
       ])
-      const byDay = new Map(used.map((one) => [one.day, one]))
       const online = tallies.get('online.accepted') ?? 0
       return {
-        days: days.map((day) => {
-          const { devices: connected = 0, bytes = 0 } = byDay.get(day) ?? {}
+        days: Array.from({ length: query.days }, (_, index) => {
+          const ago = query.days - 1 - index
+          const day = dayOf(now - ago * day_ms)
+          const { devices = 0, bytes = 0 } = used.get(day) ?? {}
           // Devices that connected within this hour are not among those whose bytes are counted.
-          const least = day === days.at(-1) ? online : 0
-          return { day, sessions: begun.get(day) ?? 0, devices: Math.max(connected, least), bytes }
+          return {
+            day,
+            sessions: begun.get(day) ?? 0,
+            devices: Math.max(devices, ago === 0 ? online : 0),
+            bytes,
+          }
         }),
       }
     },
