@@ -1,7 +1,8 @@
 // Secrets are masked in what a terminal shows, however the output is cut, and nothing else is.
 import { expect, test } from 'vitest'
 import { randomFrom } from '../../../tests/fuzz/fuzz.ts'
-import { finderOf, masker, shapeFinder } from './masking.ts'
+import { masker } from './masking.ts'
+import { finderOf, shapeFinder } from './shape-finder.ts'
 import { usualShapes } from './secret-shapes.ts'
 
 const finder = shapeFinder(usualShapes)

@@ -5,7 +5,8 @@
 // recording cannot be written, the session ends, or goes on unrecorded where the namespace chose so;
 // `onFailed` says which.
 import type { Mark, Size } from './journal.ts'
-import { finderOf, masker, type Masker, type ShapeFinder } from './masking.ts'
+import { masker, type Masker } from './masking.ts'
+import { finderOf, type ShapeFinder } from './shape-finder.ts'
 import type { About, Recording, Recordings } from './recordings.ts'
 
 export interface ChannelRecorder {
