@@ -2,6 +2,7 @@
 // comes twice, late or out of order leads to the same end, because it is asked what is true now.
 import { createHmac } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
+import { subscriptions } from '../../server/src/domain/billing/subscriptions.ts'
 import { oneDatabase } from '../harness/tier.ts'
 import { startBilled, type Billed } from '../harness/billed.ts'
 import { webhookSecret } from '../harness/stripe.ts'
@@ -73,11 +74,24 @@ describe.each(oneDatabase)('on %s', (_, options) => {
     await using place = await startBilled(await options())
     const { id, customer } = await place.subscribed()
     const asked_at = place.clock.now()
-    const book = (await import('../../server/src/domain/billing/subscriptions.ts')).subscriptions({
+    await using book = subscriptions({
       stores: place.rooms.stores,
+      provider: { subscriptions: async () => [] },
+      clock: place.clock,
+      onError: (error) => expect.unreachable(String(error)),
     })
     const { tenant_id } = (await place.rooms.stores.billing.findByCustomer(customer))!
-    const state = (text: string) => ({ id, status: text, end_at: 5, quantity: 1 })
+    const state = (text: string) => [
+      {
+        id,
+        status: text,
+        end_at: 5,
+        quantity: 1,
+        ended: text === 'canceled',
+        key: undefined,
+        ours: true,
+      },
+    ]
     await book.settle(tenant_id, customer, asked_at + 10, state('canceled'))
     await book.settle(tenant_id, customer, asked_at + 5, state('active'))
     expect(await place.namespace()).toMatchObject({ max_devices: 3, billing: { status: 'canceled' } })

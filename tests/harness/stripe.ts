@@ -2,7 +2,8 @@
 // with nested keys, lists in pages with has_more and starting_after, errors as `{error: {type, code,
 // decline_code, param, message}}`, idempotency keys that replay the first answer, refuse other parameters and
 // are busy while the first call runs, and events signed as `t=…,v1=…`. Everything that was asked is written
-// down; it can be slow, broken, away, or lose its answer after the deed.
+// down; it can be slow, broken, away, or lose its answer after the deed; `meet` delays calls and answers, so
+// that answers overtake each other, or does something between two calls.
 import { createHmac, randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
@@ -26,6 +27,9 @@ export interface Asked {
 
 /** What goes wrong with a call: no answer, a bad one, or the deed is done and the answer lost. */
 export type Trouble = 'hang' | 'reset' | 'lose' | 'error' | 'busy' | 'wrong key'
+
+/** Runs before a call is acted on and before it is answered. */
+export type Meeting = (when: 'asked' | 'done', call: Asked) => Promise<void>
 
 class Refusal extends Error {
   readonly status: number
@@ -104,6 +108,7 @@ export async function startStripe(now: () => number = Date.now) {
   const hanging = new Set<ServerResponse>()
   const troubles: { what: Trouble; where: RegExp; times: number }[] = []
   let held: Promise<void> | undefined
+  let meet: Meeting = async () => undefined
   let number = 0
   const seconds = () => Math.floor(now() / 1000)
   const newId = (prefix: string) =>
@@ -439,6 +444,7 @@ export async function startStripe(now: () => number = Date.now) {
       return void send(400, invalid('Invalid Stripe API version').body)
     if (body !== '' && !request.headers['content-type']?.startsWith('application/x-www-form-urlencoded'))
       return void send(400, invalid('Invalid request: the body must be form-encoded.').body)
+    await meet('asked', call)
     const trouble = troubleFor(call)
     if (trouble === 'hang') return void hanging.add(response)
     if (trouble === 'reset') return void request.socket.destroy()
@@ -453,6 +459,7 @@ export async function startStripe(now: () => number = Date.now) {
         error: { type: 'invalid_request_error', message: `Invalid API Key provided: ${stripeKey}` },
       })
     const { status, body: said, replayed } = await actOnce(call)
+    await meet('done', call)
     if (trouble === 'lose') return void request.socket.destroy()
     send(status, said, replayed ? { 'idempotent-replayed': 'true' } : {})
   }
@@ -499,7 +506,11 @@ export async function startStripe(now: () => number = Date.now) {
     trouble(what: Trouble, where: RegExp = /./, times = Infinity): void {
       troubles.unshift({ what, where, times })
     },
+    meet(meeting: Meeting): void {
+      meet = meeting
+    },
     well(): void {
+      meet = async () => undefined
       troubles.length = 0
       for (const response of hanging) response.destroy()
       hanging.clear()

@@ -26,6 +26,12 @@ export interface SubscriptionState {
   /** Seconds since 1970. */
   readonly end_at: number
   readonly quantity: number
+  /** Whether it is over for good. */
+  readonly ended: boolean
+  /** The key that it was created with; undefined: somebody else created it, or an older server. */
+  readonly key: string | undefined
+  /** Whether a server of ours created it for this namespace. */
+  readonly ours: boolean
 }
 
 export interface Invoice {
@@ -52,8 +58,8 @@ export interface Provider extends Disposable {
   attach(customer_id: string, id: string): Promise<void>
   detach(id: string): Promise<void>
   setDefault(customer_id: string, id: string): Promise<void>
-  /** The one that counts: what has not ended goes before what has, newer before older. */
-  findSubscription(customer_id: string, tenant_id: string): Promise<SubscriptionState | undefined>
+  /** All subscriptions of the namespace, also ended ones, the newest first. */
+  subscriptions(customer_id: string, tenant_id: string): Promise<SubscriptionState[]>
   /** Charges the default method; when that fails there is no subscription. */
   subscribe(
     what: { customer_id: string; tenant_id: string; quantity: number },

@@ -142,18 +142,18 @@ export function stripeProvider({
       )
     },
 
-    async findSubscription(customer, tenant_id) {
+    async subscriptions(customer, tenant_id) {
       const all = await ask('list subscriptions', () =>
         stripe.subscriptions
           .list({ customer, status: 'all', limit: page_size })
           .autoPagingToArray({ limit: most_listed }),
       )
-      const ours = all.filter(
-        (one) =>
-          one.metadata['tenant_id'] === tenant_id || one.items.data.some((item) => item.price.id === price),
-      )
-      const found = ours.find((one) => !ended.has(one.status)) ?? ours[0]
-      return found && stateOf(found)
+      return all
+        .filter(
+          (one) =>
+            one.metadata['tenant_id'] === tenant_id || one.items.data.some((item) => item.price.id === price),
+        )
+        .map((one) => stateOf(one, tenant_id))
     },
 
     async subscribe({ customer_id, tenant_id, quantity }, idempotencyKey) {
@@ -162,14 +162,14 @@ export function stripeProvider({
           {
             customer: customer_id,
             items: [{ price, quantity }],
-            metadata: { tenant_id },
+            metadata: { tenant_id, key: idempotencyKey },
             // A card that is refused leaves nothing behind.
             payment_behavior: 'error_if_incomplete',
           },
           { idempotencyKey },
         ),
       )
-      return stateOf(made)
+      return stateOf(made, tenant_id)
     },
 
     async invoices(subscription) {
@@ -257,8 +257,8 @@ export function stripeProvider({
   }
 }
 
-function stateOf(subscription: Stripe.Subscription): SubscriptionState {
-  const { id, status, cancel_at, cancel_at_period_end, items } = subscription
+function stateOf(subscription: Stripe.Subscription, tenant_id: string): SubscriptionState {
+  const { id, status, cancel_at, cancel_at_period_end, items, metadata } = subscription
   const leaving =
     (status === 'active' || status === 'trialing') && (cancel_at_period_end || cancel_at !== null)
   return {
@@ -266,6 +266,9 @@ function stateOf(subscription: Stripe.Subscription): SubscriptionState {
     status: leaving ? 'to_cancel_at_end_of_period' : status,
     end_at: Math.max(0, ...items.data.map((item) => item.current_period_end)),
     quantity: items.data[0]?.quantity ?? 0,
+    ended: ended.has(status),
+    key: metadata['key'],
+    ours: metadata['tenant_id'] === tenant_id,
   }
 }
 
@@ -289,7 +292,11 @@ function failureOf(error: unknown): Failure {
     refused('provider_away', 'The payment provider cannot be reached at the moment; please try again later.')
   if (!(error instanceof Stripe.errors.StripeError)) return away()
   // The kinds that say nothing about what was asked.
-  if (error instanceof Stripe.errors.StripeRateLimitError || error.code === 'idempotency_key_in_use')
+  if (
+    error instanceof Stripe.errors.StripeRateLimitError ||
+    error instanceof Stripe.errors.StripeIdempotencyError ||
+    error.code === 'idempotency_key_in_use'
+  )
     return refused('provider_busy', 'The payment provider is busy at the moment; please try again later.')
   if (
     error instanceof Stripe.errors.StripeAuthenticationError ||
@@ -307,7 +314,7 @@ function failureOf(error: unknown): Failure {
       code: 'resource_missing',
       cause: error,
     })
-  if (error instanceof Stripe.errors.StripeIdempotencyError || (error.statusCode ?? 500) < 500)
+  if ((error.statusCode ?? 500) < 500)
     return refused(error.code ?? 'refused', 'The payment provider refused this.')
   return away()
 }

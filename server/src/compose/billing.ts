@@ -3,13 +3,17 @@
 import type { Bus } from '../bus/bus.ts'
 import { ConfigError, type Config } from '../config.ts'
 import { billing, noBilling } from '../domain/billing/billing.ts'
-import type { Audit } from '../domain/audit/audit.ts'
+import { theServer, type Audit } from '../domain/audit/audit.ts'
 import type { Rules } from '../domain/callers/rules.ts'
-import { subscriptions } from '../domain/billing/subscriptions.ts'
+import { subscriptions, type Subscriptions } from '../domain/billing/subscriptions.ts'
 import { usage, type Usage } from '../domain/billing/usage.ts'
+import { countingEmail } from '../domain/people/identity.ts'
 import type { Clock } from '../kit/clock.ts'
 import type { Lifetime } from '../kit/lifetime.ts'
 import type { Log } from '../kit/log.ts'
+import { emails } from '../mail/emails.ts'
+import type { Mailer } from '../mail/mailer.ts'
+import type { UsageReport } from '../storage/billing.ts'
 import type { Stores } from '../storage/stores.ts'
 
 export interface BillingRoomParts {
@@ -20,6 +24,7 @@ export interface BillingRoomParts {
   bus: Bus
   background: Lifetime
   audit: Audit
+  mailer: Mailer
   url: string
 }
 
@@ -28,6 +33,7 @@ export interface BillingRoom {
   readonly billed: boolean
   readonly rules: Rules<'billing'>
   readonly usage: Usage | undefined
+  readonly subscriptions: Subscriptions | undefined
 }
 
 export async function openBilling({
@@ -38,6 +44,7 @@ export async function openBilling({
   audit,
   bus,
   background,
+  mailer,
   url,
 }: BillingRoomParts): Promise<BillingRoom> {
   const {
@@ -51,7 +58,7 @@ export async function openBilling({
       event: 'billing.off',
       message: 'there is no payment provider: nothing is billed and nothing is limited',
     })
-    return { billed: false, rules: noBilling(), usage: undefined }
+    return { billed: false, rules: noBilling(), usage: undefined, subscriptions: undefined }
   }
   if (price === '' || webhookSecret === '')
     throw new ConfigError(
@@ -62,7 +69,30 @@ export async function openBilling({
   const provider = background.own(
     stripeProvider({ url: config.HAWSER_STRIPE_URL, key, price, webhookSecret, log }),
   )
-  const reports = background.own(usage({ stores, provider, clock, log }))
+  const onExtraEnded = async ({ tenant_id, subscription_id }: UsageReport): Promise<void> => {
+    const namespace = await stores.namespaces.find(tenant_id)
+    const owner = namespace && (await stores.users.find(namespace.owner))
+    if (!owner) return
+    await audit.event(
+      { ...theServer, name: 'billing', tenant_id },
+      {
+        action: 'billing.updated',
+        target: { kind: 'namespace', id: tenant_id, name: namespace.name },
+        detail: { what: 'extra subscription ended', subscription_id },
+      },
+    )
+    const about = { name: owner.name, namespace: namespace.name, subscription_id }
+    await mailer.send(emails(url).extraSubscription({ to: countingEmail(owner), ...about }))
+  }
+  const reports = background.own(usage({ stores, provider, clock, log, onExtraEnded }))
+  const known = background.own(
+    subscriptions({
+      stores,
+      provider,
+      clock,
+      onError: (err) => log.warn({ event: 'billing.unlooked', err }),
+    }),
+  )
   // Sends reports that were due before the last stop, and from now on those of every change.
   reports.wake()
   background.own(bus.hear('device.changed', reports.wake))
@@ -72,9 +102,9 @@ export async function openBilling({
     audit,
     clock,
     provider,
-    subscriptions: subscriptions({ stores }),
+    subscriptions: known,
     usage: reports,
     url,
   })
-  return { billed: true, rules, usage: reports }
+  return { billed: true, rules, usage: reports, subscriptions: known }
 }

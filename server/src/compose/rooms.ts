@@ -20,6 +20,7 @@ import { policies } from '../domain/access/policies.ts'
 import { publicKeys } from '../domain/access/public-keys.ts'
 import { signer, type Signer } from '../domain/access/signer.ts'
 import type { Deactivated } from '../domain/access/tag-use.ts'
+import type { Subscriptions } from '../domain/billing/subscriptions.ts'
 import type { Usage } from '../domain/billing/usage.ts'
 import { stranger } from '../domain/audit/audit.ts'
 import { gate, type Gate } from '../domain/callers/callers.ts'
@@ -118,6 +119,7 @@ export interface AdministrationRooms {
   readonly tokens: Tokens
   /** Undefined without a payment provider. */
   readonly usage: Usage | undefined
+  readonly subscriptions: Subscriptions | undefined
   readonly releases: AgentReleases
   readonly updates: AgentUpdates
   /** What devices report through their tunnels. */
@@ -261,7 +263,7 @@ async function makeRooms(setting: Setting): Promise<Rooms> {
   )
 
   const streams = openStreams(foundation, audit)
-  const paying = await openBilling({ config, log, clock, stores, audit, bus, background, url })
+  const paying = await openBilling({ config, log, clock, stores, audit, bus, background, mailer: mail, url })
   const { billed } = paying
   const people = openPeople(foundation, { audit, mailer: mail, lockout: locks, signIn: who, billed })
   let draining = false
@@ -513,6 +515,7 @@ async function makeRooms(setting: Setting): Promise<Rooms> {
     tokens: issued,
     ...evidence,
     usage: paying.usage,
+    subscriptions: paying.subscriptions,
     releases,
     updates,
     reports: deviceReports({ stores, bus, updates, longestPing_s: config.HAWSER_PING_INTERVAL }),

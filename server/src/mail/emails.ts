@@ -202,6 +202,23 @@ export function budgetsEmail(
   })
 }
 
+export function extraSubscriptionEmail(
+  about: Recipient & { readonly namespace: string; readonly subscription_id: string },
+): Email {
+  return email(about, {
+    subject: `A second subscription of ${about.namespace} was ended`,
+    parts: [
+      {
+        say: `The namespace ${named(about.namespace, 'that you own')} had more than one subscription. One is enough, so the extra one (${oneLine(about.subscription_id)}) was ended.`,
+      },
+      {
+        say: 'The payment provider credits the unused time to your next invoice. For a refund of earlier payments, ask the operator of this server and name the number above. Your subscription and its invoices are here:',
+      },
+      { link: `${about.url.replace(/\/+$/, '')}/billing`, label: 'Billing' },
+    ],
+  })
+}
+
 /** Devices choose their names, so a name that a mail program would turn into a link is left out. */
 function nameOf({ device, tag }: UsedBudget): string {
   if (device === undefined) return `The devices with the tag ${named(tag ?? '', 'that looks like a link')}`
@@ -245,6 +262,8 @@ export function emails(url: string) {
     undone: (about: Omit<Parameters<typeof undoneEmail>[0], 'url'>): Email => undoneEmail({ ...about, url }),
     budgets: (about: Omit<Parameters<typeof budgetsEmail>[0], 'url'>): Email =>
       budgetsEmail({ ...about, url }),
+    extraSubscription: (about: Omit<Parameters<typeof extraSubscriptionEmail>[0], 'url'>): Email =>
+      extraSubscriptionEmail({ ...about, url }),
     mfaReset: (about: Omit<Parameters<typeof mfaResetEmail>[0], 'url'>): Email =>
       mfaResetEmail({ ...about, url }),
   }

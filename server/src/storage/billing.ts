@@ -8,6 +8,14 @@ import type { NamespaceRow } from './namespaces.ts'
 import type { Tables } from './tables.ts'
 
 export type UsageReport = Selectable<Tables['usage_reports']>
+export type BillingAttempt = Selectable<Tables['billing_attempts']>
+
+const dueNow = { version: 1, tries: 0, due_at: '' } as const
+
+export interface BillingCustomer {
+  readonly tenant_id: string
+  readonly customer_id: string
+}
 
 /** Of one namespace. */
 export function removedDeviceStore(context: NamespaceContext) {
@@ -61,6 +69,18 @@ export function billingStore(context: AllNamespaces) {
         .execute()
     },
 
+    /** Customers about whom the provider was last asked before this moment. */
+    async customersAskedBefore(moment: string): Promise<BillingCustomer[]> {
+      const field = (name: string) =>
+        jsonField(dialect, 'billing', name, 'text') as ReturnType<typeof sql<string>>
+      return db
+        .selectFrom('namespaces')
+        .select(['tenant_id', field('customer_id').as('customer_id')])
+        .where('billing', 'is not', null)
+        .where(field('updated_at'), '<', moment)
+        .execute()
+    },
+
     async isKnownEvent(id: string): Promise<boolean> {
       return (
         (await db.selectFrom('billing_events').select('id').where('id', '=', id).executeTakeFirst()) !==
@@ -74,20 +94,33 @@ export function billingStore(context: AllNamespaces) {
         .onConflict((conflict) => conflict.doNothing())
         .execute(),
 
-    /** The key of an attempt that is going on or whose outcome is not known, else this one. */
-    async attempt(tenant_id: string, what: string, key: string): Promise<string> {
-      await db
+    /** The attempt that the namespace has, or a new one with this key. One at a time, for all nodes. */
+    attempt: (tenant_id: string, what: string, key: string): Promise<BillingAttempt> =>
+      db
         .insertInto('billing_attempts')
         .values({ tenant_id, what, key })
-        .onConflict((conflict) => conflict.doNothing())
-        .execute()
+        .onConflict((conflict) =>
+          conflict.columns(['tenant_id', 'what']).doUpdateSet({ key: sql`billing_attempts.key` }),
+        )
+        .returningAll()
+        .executeTakeFirstOrThrow(),
+    /** Stores the parameters of the first call, and gives those that count; undefined: the key has gone. */
+    async beginAttempt(
+      tenant_id: string,
+      what: string,
+      { key, params, began_at }: Pick<BillingAttempt, 'key' | 'params' | 'began_at'>,
+    ): Promise<string | undefined> {
+      const unless = (column: 'params' | 'began_at', value: string) =>
+        sql<string>`case when params = '' then ${value} else ${sql.ref(column)} end`
       const row = await db
-        .selectFrom('billing_attempts')
-        .select('key')
+        .updateTable('billing_attempts')
+        .set({ params: unless('params', params), began_at: unless('began_at', began_at) })
         .where('tenant_id', '=', tenant_id)
         .where('what', '=', what)
+        .where('key', '=', key)
+        .returning('params')
         .executeTakeFirst()
-      return row?.key ?? key
+      return row?.params
     },
     endAttempt: (tenant_id: string, what: string, key: string) =>
       db
@@ -101,9 +134,22 @@ export function billingStore(context: AllNamespaces) {
     report: (subscription_id: string, tenant_id: string) =>
       db
         .insertInto('usage_reports')
-        .values({ subscription_id, tenant_id, wanted: 'quantity', version: 1, tries: 0, due_at: '' })
+        .values({ subscription_id, tenant_id, wanted: 'quantity', ...dueNow })
         .onConflict((conflict) =>
           conflict.column('subscription_id').doUpdateSet({ version: sql`usage_reports.version + 1` }),
+        )
+        .execute(),
+    /** The customer pays for this subscription and for another one of the same namespace. */
+    reportExtra: (subscription_id: string, tenant_id: string, customer_id: string) =>
+      db
+        .insertInto('usage_reports')
+        .values({ subscription_id, tenant_id, customer_id, wanted: 'end extra', ...dueNow })
+        .onConflict((conflict) =>
+          conflict.column('subscription_id').doUpdateSet({
+            version: sql`usage_reports.version + 1`,
+            customer_id,
+            wanted: sql`case when usage_reports.wanted = 'quantity' then 'end extra' else usage_reports.wanted end`,
+          }),
         )
         .execute(),
     dueReports: (now: string, limit: number): Promise<UsageReport[]> =>
@@ -123,10 +169,10 @@ export function billingStore(context: AllNamespaces) {
         .where('due_at', '=', report.due_at)
         .returningAll()
         .executeTakeFirst(),
-    postponeReport: (subscription_id: string, due_at: string) =>
+    postponeReport: (subscription_id: string, due_at: string, wanted?: UsageReport['wanted']) =>
       db
         .updateTable('usage_reports')
-        .set({ due_at })
+        .set({ due_at, ...(wanted === undefined ? {} : { wanted }) })
         .where('subscription_id', '=', subscription_id)
         .execute(),
     /** What happened while it was being told is told next. */

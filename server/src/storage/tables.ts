@@ -495,15 +495,25 @@ export interface Tables extends AuditTables, PeopleTables {
   usage_reports: {
     subscription_id: string
     tenant_id: TenantId
-    wanted: 'quantity' | 'cancel'
+    /** Known for what a deleted namespace leaves behind and for extra subscriptions. */
+    customer_id: Generated<string>
+    wanted: 'quantity' | 'cancel' | 'recheck' | 'end extra'
     version: number
     tries: number
     due_at: string
   }
   /** Events of the payment provider that were taken in. */
   billing_events: { id: string; received_at: string }
-  /** Idempotency keys of calls to the payment provider whose outcome is not known. */
-  billing_attempts: { tenant_id: TenantId; what: string; key: string }
+  /** Idempotency keys of calls that create something at the payment provider. */
+  billing_attempts: {
+    tenant_id: TenantId
+    what: string
+    key: string
+    /** JSON of the first call's parameters; empty before that call. */
+    params: Generated<string>
+    /** When the first call was made; empty before it. */
+    began_at: Generated<string>
+  }
   /** Accounts at ACME servers; the private key is sealed. */
   acme_accounts: { directory: string; private_key: string; created_at: string }
   /** TLS certificates from ACME servers; the private key is sealed. Both are null before the first one. */

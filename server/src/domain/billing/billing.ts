@@ -3,8 +3,8 @@
 // unreachable. Callers reach only the customer of their own namespace. Without a provider there is no limit,
 // and every operation says that there is no provider.
 import { Failure } from '@hawser/contract/failures'
-import type { Customer, Provider } from '../../billing/provider.ts'
-import { iso, type Clock } from '../../kit/clock.ts'
+import type { Customer, Provider, SubscriptionState } from '../../billing/provider.ts'
+import { day_ms, iso, type Clock } from '../../kit/clock.ts'
 import { newUuid } from '../../kit/ids.ts'
 import type { NamespaceRow } from '../../storage/namespaces.ts'
 import type { Stores } from '../../storage/stores.ts'
@@ -14,6 +14,7 @@ import { hasRoom, isOver } from './device-limit.ts'
 import { countingEmail } from '../people/identity.ts'
 import type { Rules } from '../callers/rules.ts'
 import {
+  counting,
   isActive,
   isUnpaid,
   readBilling,
@@ -22,6 +23,9 @@ import {
   type Subscriptions,
 } from './subscriptions.ts'
 import type { Usage } from './usage.ts'
+
+/** How often a key that is spent is replaced before the caller is told to try again. */
+const most_turns = 3
 
 export interface BillingParts {
   stores: Stores
@@ -40,6 +44,11 @@ const noMethod = () =>
   new Failure('notFound', { message: 'There is no such payment method.', code: 'no_payment_method' })
 const noSubscription = () =>
   new Failure('notFound', { message: 'There is no subscription yet.', code: 'no_subscription' })
+const underWay = () =>
+  new Failure('providerFailed', {
+    message: 'This is already under way; try again in a moment.',
+    code: 'provider_busy',
+  })
 const openInvoices = () =>
   new Failure('paymentRequired', {
     message: 'An invoice is open; it has to be paid first.',
@@ -100,13 +109,11 @@ export function billing({
       detail: { what },
     })
 
-  /** Asks the provider for the customer's subscription, and stores the answer. */
-  async function present(tenant_id: string, customer_id: string) {
-    const asked_at = clock.now()
-    const state = await provider.findSubscription(customer_id, tenant_id)
-    await subscriptions.settle(tenant_id, customer_id, asked_at, state)
+  /** Asks the provider for the customer's subscriptions, and stores the answer. */
+  async function present(tenant_id: string, customer_id: string): Promise<SubscriptionState[]> {
+    const all = await subscriptions.refresh(tenant_id, customer_id)
     usage.wake()
-    return state
+    return all
   }
 
   /** The billing record of the caller, if the payment method is the caller's own. */
@@ -117,20 +124,57 @@ export function billing({
   }
 
   /**
-   * Makes something at the provider once: a retry after a lost answer has the same key and makes nothing
-   * more. After a refusal the next try has a new key.
+   * Takes the key with which something is created at the provider. All calls of a namespace, on all nodes, share
+   * it for a day: the provider creates nothing more for a key that it knows. Callers ask what there is after they
+   * took the key, so what others created by then is either in that answer or has the same key.
    */
-  async function once<T>(tenant_id: string, what: string, make: (key: string) => Promise<T>): Promise<T> {
-    const key = await stores.billing.attempt(tenant_id, what, newUuid())
-    try {
-      const made = await make(key)
+  async function takeKey(
+    tenant_id: string,
+    what: string,
+    isSpent: (key: string) => Promise<boolean>,
+  ): Promise<string> {
+    for (let turn = 0; turn < most_turns; turn++) {
+      const { key, began_at } = await stores.billing.attempt(tenant_id, what, newUuid())
+      const isOld = began_at !== '' && began_at < iso(clock.now() - day_ms)
+      if (!(await isSpent(key)) && !isOld) return key
       await stores.billing.endAttempt(tenant_id, what, key)
-      return made
+    }
+    throw underWay()
+  }
+
+  /**
+   * Creates something with a key that was taken. A retry sends the parameters of the first call, since the
+   * provider refuses others. A refusal frees the key; a lost answer does not.
+   */
+  async function create<P, T>(
+    { tenant_id, what, key }: { tenant_id: string; what: string; key: string },
+    params: P,
+    make: (params: P) => Promise<T>,
+  ): Promise<T> {
+    const first = await stores.billing.beginAttempt(tenant_id, what, {
+      key,
+      params: JSON.stringify(params),
+      began_at: iso(clock.now()),
+    })
+    if (first === undefined) throw underWay()
+    try {
+      return await make(JSON.parse(first) as P)
     } catch (error) {
       if (error instanceof Failure && !provider.isPassing(error))
         await stores.billing.endAttempt(tenant_id, what, key)
       throw error
     }
+  }
+
+  /** Throws if the namespace has a subscription that has not ended. */
+  function requireNone(all: readonly SubscriptionState[]): void {
+    const state = counting(all)
+    if (!state || state.ended) return
+    if (isUnpaid(state.status)) throw openInvoices()
+    throw new Failure('conflict', {
+      message: 'There is a subscription already.',
+      code: 'subscription_exists',
+    })
   }
 
   const shown = ({ id, name, email, default_method, methods }: Customer) => ({
@@ -149,27 +193,28 @@ export function billing({
     },
 
     async createCustomer(_, caller) {
+      const { tenant_id } = caller
+      const key = await takeKey(tenant_id, 'customer', async () => false)
       const row = await namespaceOf(caller)
-      const { tenant_id } = row
       const record = readBilling(row)
       const known = record && (await provider.findCustomer(record.customer_id))
       if (known) return shown(known)
       const owner = await stores.users.find(row.owner)
-      const made = await once(tenant_id, 'customer', async (key) => {
-        const customer = await provider.createCustomer(
-          { tenant_id, name: row.name, email: owner ? countingEmail(owner) : '' },
-          key,
-        )
+      const who = { tenant_id, name: row.name, email: owner ? countingEmail(owner) : '' }
+      const made = await create({ tenant_id, what: 'customer', key }, who, async (params) => {
+        const customer = await provider.createCustomer(params, key)
         await subscriptions.begin(tenant_id, customer.id, clock.now())
         return customer
       })
+      // The record knows the customer now. One that is deleted at the provider can be created anew.
+      await stores.billing.endAttempt(tenant_id, 'customer', key)
       await note(caller, 'customer created')
       return shown(made)
     },
 
     async getSubscription(_, caller) {
       const { customer_id } = await recordOf(caller)
-      const state = await present(caller.tenant_id, customer_id)
+      const state = counting(await present(caller.tenant_id, customer_id))
       if (!state) throw noSubscription()
       if (isUnpaid(state.status)) throw openInvoices()
       const { id, status, end_at } = state
@@ -179,13 +224,11 @@ export function billing({
     async createSubscription(_, caller) {
       const { tenant_id } = caller
       const { customer_id } = await recordOf(caller)
-      const state = await present(tenant_id, customer_id)
-      if (state && isUnpaid(state.status)) throw openInvoices()
-      if (state && (isActive(state.status) || state.status === 'paused'))
-        throw new Failure('conflict', {
-          message: 'There is a subscription already.',
-          code: 'subscription_exists',
-        })
+      const key = await takeKey(tenant_id, 'subscription', async (taken) => {
+        const all = await present(tenant_id, customer_id)
+        requireNone(all)
+        return all.some((one) => one.key === taken)
+      })
       const customer = await provider.findCustomer(customer_id)
       if (!customer) throw noCustomer()
       if (customer.default_method === undefined)
@@ -194,12 +237,12 @@ export function billing({
           code: 'no_payment_method',
         })
       if (await provider.hasOpenInvoices(customer_id)) throw openInvoices()
-      await once(tenant_id, 'subscription', async (key) => {
-        const quantity = Math.max(1, await stores.namespaces.deviceCount(tenant_id))
-        const made = await provider.subscribe({ customer_id, tenant_id, quantity }, key)
-        // An event that arrived meanwhile may have looked for the subscription too early.
-        await subscriptions.settle(tenant_id, customer_id, clock.now(), made)
-      })
+      const quantity = Math.max(1, await stores.namespaces.deviceCount(tenant_id))
+      const made = await create({ tenant_id, what: 'subscription', key }, { quantity }, async (params) =>
+        provider.subscribe({ customer_id, tenant_id, quantity: params.quantity }, key),
+      )
+      // An event that arrived in the meantime may have asked for the subscription too early.
+      await subscriptions.settle(tenant_id, customer_id, clock.now(), [made])
       await note(caller, 'subscription created')
       usage.wake()
     },
@@ -253,7 +296,7 @@ export function billing({
           code: 'subscription_inactive',
         })
       if (query.action === 'device_accept') return usage.report(subscription_id, caller.tenant_id)
-      await provider.cancel(subscription_id)
+      await usage.cancelAll({ subscription_id, customer_id, tenant_id: caller.tenant_id })
       await note(caller, 'subscription cancelled')
       await present(caller.tenant_id, customer_id)
       return undefined

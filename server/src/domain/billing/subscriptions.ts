@@ -1,9 +1,10 @@
 // The stored state of a namespace's subscription, and the device limit that follows from it. `settle` changes
 // it, always to the provider's last answer. An older answer never overwrites a newer one, in whatever order
 // answers and events arrive. Without a subscription a namespace has its free devices; with one there is no
-// limit.
-import type { SubscriptionState } from '../../billing/provider.ts'
-import { day_ms, iso } from '../../kit/clock.ts'
+// limit. A namespace has one subscription: extra ones that our servers created are reported, and ended by
+// usage.ts. Each customer is looked at once a day, also when no event arrives.
+import type { Provider, SubscriptionState } from '../../billing/provider.ts'
+import { day_ms, iso, minute_ms, type Clock } from '../../kit/clock.ts'
 import type { NamespaceRow } from '../../storage/namespaces.ts'
 import type { Stores } from '../../storage/stores.ts'
 
@@ -38,25 +39,69 @@ const unpaid = new Set(['unpaid', 'incomplete'])
 export const isActive = (status: string): boolean => active.has(status)
 export const isUnpaid = (status: string): boolean => unpaid.has(status)
 
+/** The subscription that counts: the oldest one that is paid, else the oldest live one, else the newest. */
+export function counting(newestFirst: readonly SubscriptionState[]): SubscriptionState | undefined {
+  const live = newestFirst.filter(({ ended }) => !ended)
+  return live.findLast(({ status }) => isActive(status)) ?? live.at(-1) ?? newestFirst[0]
+}
+
+/** Live subscriptions that our servers created for the namespace next to the one that counts. */
+const extrasOf = (all: readonly SubscriptionState[]): SubscriptionState[] =>
+  all.filter((one) => one.ours && !one.ended && one !== counting(all))
+
 export function readBilling({ billing }: Pick<NamespaceRow, 'billing'>): BillingRecord | null {
   return billing === null ? null : (JSON.parse(billing) as BillingRecord)
 }
 
-export interface Subscriptions {
+const look_every_ms = 10 * minute_ms
+
+export interface Subscriptions extends AsyncDisposable {
   /** Makes the namespace this customer; a former customer was deleted at the provider. */
   begin(tenant_id: string, customer_id: string, now: number): Promise<void>
-  /** Stores what the provider said about the customer's subscription when it was asked. */
+  /** Stores what the provider said about the customer's subscriptions when it was asked. */
   settle(
     tenant_id: string,
     customer_id: string,
     asked_at: number,
-    state: SubscriptionState | undefined,
+    all: readonly SubscriptionState[],
   ): Promise<void>
+  /** Asks the provider for the customer's subscriptions, the newest first, and stores the answer. */
+  refresh(tenant_id: string, customer_id: string): Promise<SubscriptionState[]>
+  /** Refreshes customers about whom the provider was not asked for a day; one run at a time. */
+  look(): Promise<void>
 }
 
-export function subscriptions({ stores }: { stores: Stores }): Subscriptions {
+export interface SubscriptionParts {
+  stores: Stores
+  provider: Pick<Provider, 'subscriptions'>
+  clock: Clock
+  onError(error: unknown): void
+}
+
+export function subscriptions({ stores, provider, clock, onError }: SubscriptionParts): Subscriptions {
   const limitOf = (row: NamespaceRow, isPaid: boolean): number =>
     row.free_devices === null ? row.max_devices : isPaid ? -1 : row.free_devices
+
+  async function refresh(tenant_id: string, customer_id: string): Promise<SubscriptionState[]> {
+    const asked_at = clock.now()
+    const all = await provider.subscriptions(customer_id, tenant_id)
+    await settle(tenant_id, customer_id, asked_at, all)
+    return all
+  }
+
+  /** Asks about one customer after the other. A failure leaves that customer for the next look. */
+  async function lookAtAll(): Promise<void> {
+    const old = await stores.billing.customersAskedBefore(iso(clock.now() - day_ms))
+    for (const { tenant_id, customer_id } of old) {
+      if (stopped) return
+      await refresh(tenant_id, customer_id).catch(onError)
+    }
+  }
+
+  let stopped = false
+  let looking: Promise<void> | undefined
+  const look = (): Promise<void> => (looking ??= lookAtAll().finally(() => (looking = undefined)))
+  const timer = setInterval(() => void look().catch(onError), look_every_ms).unref()
 
   return {
     begin: (tenant_id, customer_id, now) =>
@@ -78,31 +123,48 @@ export function subscriptions({ stores }: { stores: Stores }): Subscriptions {
         })
       }),
 
-    settle: (tenant_id, customer_id, asked_at, state) =>
-      stores.transaction(async (inside) => {
-        const row = await inside.namespaces.hold(tenant_id)
-        const before = row && readBilling(row)
-        if (!row || before?.customer_id !== customer_id || before.updated_at > iso(asked_at)) return
-        const next: BillingRecord = {
-          active: state !== undefined && isActive(state.status),
-          status: state?.status ?? 'inactive',
-          customer_id,
-          subscription_id: state?.id ?? null,
-          current_period_end: state?.end_at ?? 0,
-          created_at: before.created_at,
-          updated_at: iso(asked_at),
-        }
-        await inside.namespaces.save(tenant_id, {
-          billing: JSON.stringify(next),
-          max_devices: limitOf(row, next.active),
-        })
-        // While there was no subscription no report was queued for devices that were accepted.
-        if (
-          next.active &&
-          state &&
-          state.quantity !== Math.max(1, await inside.namespaces.deviceCount(tenant_id))
-        )
-          await inside.billing.report(state.id, tenant_id)
-      }),
+    settle,
+    refresh,
+    look,
+    async [Symbol.asyncDispose]() {
+      stopped = true
+      clearInterval(timer)
+      await looking?.catch(onError)
+    },
+  }
+
+  function settle(
+    tenant_id: string,
+    customer_id: string,
+    asked_at: number,
+    all: readonly SubscriptionState[],
+  ): Promise<void> {
+    const state = counting(all)
+    return stores.transaction(async (inside) => {
+      const row = await inside.namespaces.hold(tenant_id)
+      const before = row && readBilling(row)
+      if (!row || before?.customer_id !== customer_id || before.updated_at > iso(asked_at)) return
+      const next: BillingRecord = {
+        active: state !== undefined && isActive(state.status),
+        status: state?.status ?? 'inactive',
+        customer_id,
+        subscription_id: state?.id ?? null,
+        current_period_end: state?.end_at ?? 0,
+        created_at: before.created_at,
+        updated_at: iso(asked_at),
+      }
+      await inside.namespaces.save(tenant_id, {
+        billing: JSON.stringify(next),
+        max_devices: limitOf(row, next.active),
+      })
+      // While there was no subscription no report was queued for devices that were accepted.
+      if (
+        next.active &&
+        state &&
+        state.quantity !== Math.max(1, await inside.namespaces.deviceCount(tenant_id))
+      )
+        await inside.billing.report(state.id, tenant_id)
+      for (const extra of extrasOf(all)) await inside.billing.reportExtra(extra.id, tenant_id, customer_id)
+    })
   }
 }

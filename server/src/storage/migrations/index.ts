@@ -46,6 +46,7 @@ import { deviceNotes } from './0040-device-notes.ts'
 import { keptTerminals } from './0041-kept-terminals.ts'
 import { agentBuilds } from './0042-agent-builds.ts'
 import { trafficByDay } from './0043-traffic-by-day.ts'
+import { billingOnce } from './0044-billing-once.ts'
 
 export interface Migration {
   readonly name: string
@@ -96,6 +97,7 @@ export const migrations: readonly Migration[] = [
   keptTerminals,
   agentBuilds,
   trafficByDay,
+  billingOnce,
 ]
 
 /** Brings the schema up to date; gives the names of what was done. */
