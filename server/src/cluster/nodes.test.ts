@@ -7,9 +7,11 @@ import { expect, test, vi } from 'vitest'
 import { freshDatabase } from '../../../tests/harness/postgres.ts'
 import { startService } from '../../../tests/harness/service.ts'
 import { buildWorld } from '../../../tests/harness/world.ts'
+import { databases, openFresh } from '../../../tests/storage/databases.ts'
 import { sample } from '@hawser/contract/examples'
 import { cleanUpAfter } from '../domain/sessions/live-sessions.ts'
 import { iso } from '../kit/clock.ts'
+import { nodes } from './nodes.ts'
 
 vi.setConfig({ testTimeout: 120_000 })
 
@@ -60,6 +62,27 @@ test('a node whose row is gone gives its sign anew, and leads when it is the onl
     interval: 200,
   })
   await vi.waitFor(() => expect(service.log()).toContain('node.returned'), { timeout: 10_000 })
+})
+
+test('a node that cannot write again what it has tries until it can', async () => {
+  await using storage = await openFresh(databases.find(({ name }) => name === 'PostgreSQL')!)
+  const errors: unknown[] = []
+  let tries = 0
+  await using _ = await nodes({
+    stores: storage.stores,
+    id: 'returning',
+    address: undefined,
+    async returned() {
+      tries += 1
+      if (tries === 1) throw new Error('The database is away again.')
+    },
+    cleanUp: async () => ({ devices: 0, sessions: 0 }),
+    onLost: () => undefined,
+    onError: (error) => void errors.push(error),
+  })
+  await storage.stores.nodes.leave('returning')
+  await vi.waitFor(() => expect(tries).toBe(2), { timeout: 30_000 })
+  expect(errors).toHaveLength(1)
 })
 
 test('a command of the administrator is no node, and takes nothing from the one at its address', async () => {

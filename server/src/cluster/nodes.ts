@@ -53,6 +53,8 @@ export async function nodes(parts: NodeParts): Promise<Nodes> {
   /** Since when no heartbeat of this node was late. */
   let steady_at = performance.now()
   let running = Promise.resolve()
+  /** Whether another node has cleaned up after this one, until everything is written again. */
+  let writtenOff = false
   let leading = false
   const leadingListeners = new Set<() => void>()
   const cleanupListeners = new Set<() => void>()
@@ -67,7 +69,9 @@ export async function nodes(parts: NodeParts): Promise<Nodes> {
     const now = performance.now()
     if (now - signed_at > silence_ms / 2) steady_at = now
     signed_at = now
-    if (!known) await parts.returned()
+    writtenOff ||= !known
+    if (writtenOff) await parts.returned()
+    writtenOff = false
     await lead()
     if (now - steady_at < silence_ms) return
     for (const lost of await stores.nodes.lost(silence_ms)) await cleanUp(lost)

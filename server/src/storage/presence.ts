@@ -17,8 +17,9 @@ export function presenceStore({ db, dialect }: AllNamespaces) {
   return {
     /**
      * `node` is who writes: with several nodes a device belongs to the one that has its newest tunnel, whose
-     * word counts, however late or early it comes. A device without a tunnel is gone when nobody has seen it
-     * later than the one who misses it.
+     * word counts, however late or early it comes. The node that a device is written to be on may say that it
+     * is gone, also when a newer tunnel was numbered but never written. A device without a tunnel is gone
+     * when nobody has seen it later than the one who misses it, and back when somebody sees it later.
      */
     async write(rows: readonly PresenceRow[], node = ''): Promise<void> {
       const batch = JSON.stringify(
@@ -35,7 +36,9 @@ export function presenceStore({ db, dialect }: AllNamespaces) {
           from json_array_elements(${batch}::json) as seen
           where devices.uid = seen ->> 0 and case
             when seen ->> 3 = '1' and seen ->> 4 <> '0' then devices.tunnel = (seen ->> 4)::bigint
-            when seen ->> 2 = '1' then true
+              or (seen ->> 2 = '0' and devices.node = ${node})
+            when seen ->> 2 = '1'
+              then seen ->> 3 = '1' or devices.online = 1 or devices.last_seen <= seen ->> 1
             when seen ->> 3 = '1' then devices.node = ${node}
             else devices.node = '' and devices.last_seen <= seen ->> 1 end`.execute(db)
     },

@@ -6,7 +6,8 @@
 // `last_seen` follows the clock, because its pings may be minutes apart; when the tunnel is lost, the time of
 // the last ping counts. With several nodes a device belongs to the one that has its tunnel. Then only that
 // node's memory counts, and the others know what was written; a change of online is written within a second.
-// Heartbeats by HTTP calls may arrive at any node.
+// A write that fails is made again every second until it succeeds; going offline is then still written before
+// whatever came after it. Heartbeats by HTTP calls may arrive at any node.
 import type { Bus } from '../../bus/bus.ts'
 import { iso, type Clock } from '../../kit/clock.ts'
 import type { PresenceRow } from '../../storage/presence.ts'
@@ -37,9 +38,12 @@ export interface Presence extends AsyncDisposable {
   seen(uid: string): void
   /** A heartbeat through the device's tunnel of this number; 0 when there are no other nodes. */
   up(uid: string, number: number): void
-  /** The tunnel closed: the device is offline until its next heartbeat. Written before this resolves. */
+  /**
+   * The tunnel closed: the device is offline until its next heartbeat. Resolves after the first attempt to
+   * write that; later attempts follow until it is written.
+   */
   down(uid: string, number: number): Promise<void>
-  /** The device is offline until its next heartbeat. Written before this resolves. */
+  /** The device is offline until its next heartbeat. Written before this resolves; throws if it cannot be. */
   offline(uid: string): Promise<void>
   /** The present state of a stored device. */
   of(row: { uid: string; last_seen: string; online: 0 | 1; node: string }): {
@@ -65,16 +69,119 @@ export interface PresenceParts {
   onError: (error: unknown) => void
 }
 
-export function presence({ stores, clock, bus, node, onError }: PresenceParts): Presence {
+/** What is not written yet, in the order in which it must be: departures, changes of online, `last_seen`. */
+interface Unwritten {
+  /** Devices that went offline, each until that is written. */
+  readonly departures: Map<string, PresenceRow>
+  /** Devices whose change of online is not written yet. */
+  readonly urgent: Set<string>
+  /** Devices of which only `last_seen` is not written yet. */
+  readonly late: Set<string>
+  readonly size: number
+  has(uid: string): boolean
+  drop(uid: string): void
+  /** Runs writes one after the other, in the order in which they were decided. */
+  inTurn<T>(work: () => Promise<T>): Promise<T>
+  /**
+   * Writes what waits, with at most so many of `late`. Callers who come before the turn begins share it. What
+   * cannot be written waits for a later one.
+   */
+  flush(most?: number): Promise<void>
+}
+
+function unwritten(
+  { stores, bus, node, onError }: PresenceParts,
+  heartbeats: ReadonlyMap<string, Heartbeat>,
+): Unwritten {
+  const departures = new Map<string, PresenceRow>()
+  const urgent = new Set<string>()
+  const late = new Set<string>()
+  let writing: Promise<unknown> = Promise.resolve()
+  /** The turn that has not begun yet, and how many of `late` it takes. */
+  let next: Promise<void> | undefined
+  let mostLate = 0
+
+  function inTurn<T>(work: () => Promise<T>): Promise<T> {
+    const done = writing.then(work)
+    writing = done.catch(() => undefined)
+    return done
+  }
+
+  async function write(rows: PresenceRow[]): Promise<void> {
+    for (let start = 0; start < rows.length; start += batch)
+      await stores.presence.write(rows.slice(start, start + batch), node)
+  }
+
+  async function writeDepartures(): Promise<void> {
+    const rows = [...departures.values()]
+    await write(rows)
+    for (const row of rows) {
+      if (departures.get(row.uid) === row) departures.delete(row.uid)
+      if (row.tunnel) bus.tell('device.offline', { node, uid: row.uid })
+    }
+  }
+
+  function take(from: Set<string>, most: number): PresenceRow[] {
+    const rows: PresenceRow[] = []
+    for (const uid of from) {
+      if (rows.length >= most) break
+      from.delete(uid)
+      const heartbeat = heartbeats.get(uid)
+      if (heartbeat) rows.push({ ...heartbeat, uid, last_seen: iso(heartbeat.last_seen) })
+    }
+    return rows
+  }
+
+  async function writeFrom(waiting: Set<string>, most: number): Promise<void> {
+    const rows = take(waiting, most)
+    try {
+      await write(rows)
+    } catch (error) {
+      for (const { uid } of rows) if (heartbeats.has(uid)) waiting.add(uid)
+      throw error
+    }
+  }
+
+  async function turn(): Promise<void> {
+    next = undefined
+    const most = mostLate
+    mostLate = 0
+    await writeDepartures()
+    for (const uid of urgent) late.delete(uid)
+    await writeFrom(urgent, Infinity)
+    await writeFrom(late, most)
+  }
+
+  return {
+    departures,
+    urgent,
+    late,
+    get size() {
+      return departures.size + urgent.size + late.size
+    },
+    has: (uid) => departures.has(uid) || urgent.has(uid) || late.has(uid),
+    drop(uid) {
+      departures.delete(uid)
+      urgent.delete(uid)
+      late.delete(uid)
+    },
+    inTurn,
+    flush(most = Math.max(batch, Math.ceil(late.size / longest_lag_s))) {
+      mostLate = Math.max(mostLate, most)
+      next ??= inTurn(turn).catch(onError)
+      return next
+    },
+  }
+}
+
+export function presence(parts: PresenceParts): Presence {
+  const { stores, clock, bus, node } = parts
   /**
    * In the order of the last heartbeat: inserting again moves a device to the end, so stale ones come first.
    */
   const heartbeats = new Map<string, Heartbeat>()
-  /** Devices whose change of online is not written yet; they are written first. */
-  const urgent = new Set<string>()
-  /** Devices of which only `last_seen` is not written yet. */
-  const late = new Set<string>()
-  let writing = Promise.resolve()
+  const waiting = unwritten(parts, heartbeats)
+  const { departures, urgent, late, flush } = waiting
 
   /**
    * Marks devices as offline whose last heartbeat is too old, and drops them once that is written. Those with
@@ -92,44 +199,14 @@ export function presence({ stores, clock, bus, node, onError }: PresenceParts): 
       else if (heartbeat.online) {
         heartbeat.online = false
         urgent.add(uid)
-      } else if (!urgent.has(uid) && !late.has(uid)) heartbeats.delete(uid)
+      } else if (!waiting.has(uid)) heartbeats.delete(uid)
     }
-  }
-
-  function take(from: Set<string>, most: number): PresenceRow[] {
-    const rows: PresenceRow[] = []
-    for (const uid of from) {
-      if (rows.length >= most) break
-      from.delete(uid)
-      const heartbeat = heartbeats.get(uid)
-      if (heartbeat) rows.push({ ...heartbeat, uid, last_seen: iso(heartbeat.last_seen) })
-    }
-    return rows
-  }
-
-  async function write(rows: PresenceRow[]): Promise<void> {
-    try {
-      for (let start = 0; start < rows.length; start += batch)
-        await stores.presence.write(rows.slice(start, start + batch), node)
-    } catch (error) {
-      // Nothing is lost: the rows wait for the next flush.
-      for (const row of rows) if (heartbeats.has(row.uid)) late.add(row.uid)
-      onError(error)
-    }
-  }
-
-  function flush(most = Math.max(batch, Math.ceil(late.size / longest_lag_s))): Promise<void> {
-    writing = writing.then(() => {
-      const rows = take(urgent, Infinity)
-      for (const row of rows) late.delete(row.uid)
-      return write([...rows, ...take(late, most)])
-    })
-    return writing
   }
 
   function note(uid: string, tunnel: boolean, number = 0): void {
     const known = heartbeats.get(uid)
     const now = clock.now()
+    if (tunnel) departures.delete(uid)
     if (known) {
       heartbeats.delete(uid)
       if (!known.online || (tunnel && !known.tunnel)) urgent.add(uid)
@@ -146,33 +223,32 @@ export function presence({ stores, clock, bus, node, onError }: PresenceParts): 
     }
   }
 
-  // A device that went offline on another node has no tunnel here: what this node remembers is out of date.
+  // A device that went offline on another node has no tunnel here: what this node remembers is out of date,
+  // and so is what it may be writing at this moment.
   const subscription = bus.hear('device.offline', ({ node: from, uid }) => {
-    if (from !== node && heartbeats.get(uid)?.tunnel === false) heartbeats.delete(uid)
+    const heartbeat = heartbeats.get(uid)
+    if (from === node || heartbeat?.tunnel !== false || departures.has(uid)) return
+    forget(uid)
+    departures.set(uid, { uid, last_seen: iso(heartbeat.last_seen), online: false })
   })
 
-  /**
-   * Marks a device as offline in memory at once; resolves with its `last_seen` when running writes are done.
-   */
-  async function leave(uid: string): Promise<string | undefined> {
+  /** Marks a device as offline in memory at once; gives the heartbeat that was its last. */
+  function leave(uid: string): Heartbeat | undefined {
     const heartbeat = heartbeats.get(uid)
     urgent.delete(uid)
     late.delete(uid)
     if (heartbeat) Object.assign(heartbeat, { online: false, tunnel: false, last_seen: heartbeat.heard_at })
-    const last_seen = heartbeat && iso(heartbeat.last_seen)
-    await writing
-    return last_seen
+    return heartbeat
   }
 
   function forget(uid: string): void {
     heartbeats.delete(uid)
-    urgent.delete(uid)
-    late.delete(uid)
+    waiting.drop(uid)
   }
 
   const timer = setInterval(() => {
     expire(clock.now())
-    if (urgent.size + late.size > 0) void flush()
+    if (waiting.size > 0) void flush()
   }, flush_every_ms)
   timer.unref()
 
@@ -186,16 +262,24 @@ export function presence({ stores, clock, bus, node, onError }: PresenceParts): 
     },
     seen: (uid) => note(uid, false),
     up: (uid, number) => note(uid, true, number),
-    async down(uid, number) {
-      const last_seen = await leave(uid)
-      await stores.presence.write(
-        [{ uid, last_seen: last_seen ?? iso(clock.now()), online: false, tunnel: true, number }],
-        node,
-      )
-      bus.tell('device.offline', { node, uid })
+    down(uid, number) {
+      const now = clock.now()
+      const gone = { last_seen: now, heard_at: now, online: false, tunnel: false, number }
+      const { last_seen } = leave(uid) ?? gone
+      // While nothing is written, this node answers from memory.
+      if (!heartbeats.has(uid)) heartbeats.set(uid, gone)
+      departures.set(uid, { uid, last_seen: iso(last_seen), online: false, tunnel: true, number })
+      return flush(0)
     },
     async offline(uid) {
-      await stores.presence.markOffline(uid, await leave(uid))
+      const last = leave(uid)
+      try {
+        await waiting.inTurn(() => stores.presence.markOffline(uid, last && iso(last.heard_at)))
+      } catch (error) {
+        // A later turn writes it, unless the device is heard again or has a tunnel.
+        if (last && heartbeats.get(uid) === last && !last.online) urgent.add(uid)
+        throw error
+      }
       bus.tell('device.offline', { node, uid })
     },
     of(row) {
@@ -213,7 +297,7 @@ export function presence({ stores, clock, bus, node, onError }: PresenceParts): 
       await flush()
     },
     async settle() {
-      if (urgent.size + late.size > 0 && late.size <= batch) await flush()
+      if (waiting.size > 0 && late.size <= batch) await flush()
     },
     async [Symbol.asyncDispose]() {
       clearInterval(timer)
