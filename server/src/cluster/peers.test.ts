@@ -97,6 +97,17 @@ describe.each([
     await expect(near.open(at(far), { kind: 'ssh' }, signal)).rejects.toThrow('There is nothing here.')
   })
 
+  test('a node that has stopped opens nothing, also what it was about to open', async () => {
+    await using far = await node(async () => new PassThrough(), where())
+    const near = await node(nothing)
+    const opening = near.open(at(far), { kind: 'echo' }, signal).catch((error: unknown) => error)
+    await near[Symbol.asyncDispose]()
+    expect(await opening).toBeInstanceOf(Unreachable)
+    await expect(near.open(at(far), { kind: 'echo' }, signal)).rejects.toThrow('This node is stopping.')
+    // Nobody is connected to it: its own end waits for all connections.
+    await far[Symbol.asyncDispose]()
+  })
+
   test('a node that is not there is unreachable, and is dialled again when it is', async () => {
     await using near = await node(nothing)
     const far = await node(async () => new PassThrough(), where())
@@ -126,6 +137,13 @@ test('whoever has another secret, or none, gets nothing', async () => {
   const modern = tls.connect({ host: '127.0.0.1', port: portOf(far), rejectUnauthorized: false })
   await once(modern, 'error')
   expect(far.problems.length).toBe(3)
+})
+
+test('somebody who connects and says nothing does not keep a node from stopping', async () => {
+  const far = await node(nothing)
+  const silent = net.connect(portOf(far), '127.0.0.1').on('error', () => undefined)
+  await once(silent, 'connect')
+  await far[Symbol.asyncDispose]()
 })
 
 test('a Unix socket belongs to its user alone, and is removed when the node stops', async () => {

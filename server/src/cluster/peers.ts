@@ -57,9 +57,11 @@ export async function startPeers(options: PeerOptions): Promise<Peers> {
   const secrets = { ciphers, minVersion: 'TLSv1.2', maxVersion: 'TLSv1.2' } as const
   const sessions = new Set<Mux>()
   const dialled = new Map<string, Promise<Mux>>()
+  const closing = new AbortController()
 
   const accept = (socket: Socket): void => {
     socket.on('error', () => undefined)
+    if (closing.signal.aborted) return void socket.destroy()
     socket.setNoDelay(true)
     const mux = openMux(socket, { role: 'server', ping, ...streams })
     sessions.add(mux)
@@ -88,10 +90,19 @@ export async function startPeers(options: PeerOptions): Promise<Peers> {
       ? net.createServer(accept)
       : tls
           .createServer(
-            { ...secrets, dhparam: 'auto', pskCallback: (_, name) => (name === identity ? psk : null) },
+            {
+              ...secrets,
+              dhparam: 'auto',
+              pskCallback: (_, name) => (name === identity ? psk : null),
+              // The end of this node waits for connections that have not proved themselves, too.
+              handshakeTimeout: connect_ms,
+            },
             accept,
           )
-          .on('tlsClientError', (error) => options.onError(error))
+          .on('tlsClientError', (error, socket) => {
+            options.onError(error)
+            socket.destroy()
+          })
   await listenAt(server, options.listen)
 
   const connect = (address: PeerAddress): { socket: Socket; ready: string } => {
@@ -107,10 +118,13 @@ export async function startPeers(options: PeerOptions): Promise<Peers> {
   }
 
   const dial = async (address: PeerAddress): Promise<Mux> => {
+    if (closing.signal.aborted) throw new Unreachable('This node is stopping.')
     const { socket, ready } = connect(address)
     socket.setNoDelay(true)
     try {
-      await once(socket, ready, { signal: AbortSignal.timeout(connect_ms) })
+      const signal = AbortSignal.any([closing.signal, AbortSignal.timeout(connect_ms)])
+      await once(socket, ready, { signal })
+      closing.signal.throwIfAborted()
     } catch (cause) {
       socket.destroy()
       throw new Unreachable('The node that has the device does not answer.', { cause })
@@ -150,6 +164,7 @@ export async function startPeers(options: PeerOptions): Promise<Peers> {
       throw new Unreachable(problem)
     },
     async [Symbol.asyncDispose]() {
+      closing.abort()
       for (const mux of sessions) mux.close()
       await new Promise((resolve) => server.close(resolve))
     },

@@ -240,10 +240,12 @@ export async function openReach(rooms: Rooms, config: Config, log: Log): Promise
   })
   const findTunnel: FindTunnel = async (device) =>
     tunnels.find(device.uid, device.tunnel) ?? neighbours?.findTunnel(device)
+  let over = false
   const resumable = {
     arrivals: rooms.background.own(arrivals(bus)),
     memory: resumableMemory(),
     left: new Set<string>(),
+    isOver: () => over,
   }
   const resume: NonNullable<DeviceLegParts['openResumable']> = (device, tunnel, { id, grace_s }, signal) =>
     openResumable(
@@ -472,6 +474,7 @@ export async function openReach(rooms: Rooms, config: Config, log: Log): Promise
       stopping = true
       await gateway.stop(config.HAWSER_DRAIN * second_ms)
       spares[Symbol.dispose]()
+      over = true
       await screens[Symbol.asyncDispose]()
       for (const heard of droppingSpares) heard[Symbol.dispose]()
       // Not before: while sessions get their time to end, changes still end them.

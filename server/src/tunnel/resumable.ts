@@ -23,6 +23,8 @@ export interface ResumableParts {
   memory: ResumableMemory
   /** Streams whose sessions have ended while their devices are away. */
   readonly left: Set<string>
+  /** Whether this node has stopped: then no stream is continued, and nothing is opened for one. */
+  isOver(): boolean
 }
 
 /** What streams of one node may keep together: some hundred at full speed. */
@@ -96,11 +98,12 @@ export async function openResumable(
       clearTimeout(timer)
     }
     searching = false
-    if (!stream.destroyed && !stream.attached) void comeBack()
+    if (!parts.isOver() && !stream.destroyed && !stream.attached) void comeBack()
   }
 
   /** Either somebody uses the stream, or the agent is to be told that nobody does. */
-  const isWanted = (): boolean => (stream.destroyed ? parts.left.has(id) : !stream.attached)
+  const isWanted = (): boolean =>
+    !parts.isOver() && (stream.destroyed ? parts.left.has(id) : !stream.attached)
 
   /** Undefined when there is nothing more to do; otherwise how long to wait before the next attempt. */
   async function attempt(): Promise<number | undefined> {
