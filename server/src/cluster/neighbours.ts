@@ -93,13 +93,14 @@ export async function startNeighbours({
   })
   onListening(peers.address)
 
+  /** Throws a Failure while this node is cut off, and Unreachable when a node that has it does not answer. */
   async function ownerOf(name: string, question = ''): Promise<Owner | undefined> {
     try {
       const answer = await bus.seek(name, question)
       return answer === undefined ? undefined : (JSON.parse(answer) as Owner)
     } catch (err) {
       log.warn({ event: 'node.unsought', name, err })
-      return undefined
+      throw bus.connected ? new Unreachable('The node that has it does not answer.', { cause: err }) : err
     }
   }
 
@@ -124,19 +125,20 @@ export async function startNeighbours({
     tunnelOf,
     findTunnel: async ({ uid, tunnel: least }) => tunnelOf(uid, least),
     async handOver(name, { request, socket, head }) {
-      const address = await ownerOf(name)
+      const unavailable = (cause: unknown): never => {
+        throw new Failure('unavailable', {
+          message: 'The node that has it cannot be reached.',
+          retryAfter: 5,
+          cause,
+        })
+      }
+      const address = await ownerOf(name).catch(unavailable)
       if (!address) return false
       const from = request.socket.remoteAddress ?? ''
       const secure = 'encrypted' in request.socket && request.socket.encrypted === true
       const stream = await peers
         .open(address, { kind: 'http', from, secure: Number(secure) }, AbortSignal.timeout(dial_ms))
-        .catch((cause: unknown) => {
-          throw new Failure('unavailable', {
-            message: 'The node that has it cannot be reached.',
-            retryAfter: 5,
-            cause,
-          })
-        })
+        .catch(unavailable)
       const headers = request.rawHeaders.map((text, at) => (at % 2 === 0 ? `${text}: ` : `${text}\r\n`))
       stream.write(
         Buffer.concat([

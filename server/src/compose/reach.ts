@@ -251,7 +251,7 @@ export async function openReach(rooms: Rooms, config: Config, log: Log): Promise
     openResumable(
       resumable,
       tunnel,
-      { uid: device.uid, id, grace_s, findTunnel: () => findTunnel(device) },
+      { uid: device.uid, id, grace_s, findTunnel: () => findTunnel(device).catch(() => undefined) },
       signal,
     )
   const spares = spareLegs({
@@ -332,6 +332,7 @@ export async function openReach(rooms: Rooms, config: Config, log: Log): Promise
     lines: rooms.lines,
     agentless,
     preparations: ownLimiter(clock, preparations),
+    isCutOff: () => !bus.connected,
     findTunnel,
     signer: rooms.signer,
     approvals: rooms.approvals,

@@ -57,7 +57,7 @@ import { closeLost, type LiveSessions } from '../domain/sessions/live-sessions.t
 import { recordingRules } from '../domain/sessions/recordings.ts'
 import { searchRules } from '../domain/sessions/search.ts'
 import type { SessionWatching } from '../domain/sessions/sessions.ts'
-import { revocation, type Revocation } from '../domain/sessions/revocation.ts'
+import { revocation, type Revocation, type RevocationParts } from '../domain/sessions/revocation.ts'
 import { terminals, type TerminalTickets } from '../domain/sessions/terminals.ts'
 import type { WatchTickets } from '../domain/sessions/watch-tickets.ts'
 import { announcements } from '../domain/system/announcements.ts'
@@ -71,7 +71,7 @@ import {
   identityCertificates as identitySigner,
   type IdentityCertificates,
 } from '../gateway/identity-certificates.ts'
-import { iso, minute_ms, systemClock, type Clock } from '../kit/clock.ts'
+import { iso, minute_ms, second_ms, systemClock, type Clock } from '../kit/clock.ts'
 import { lifetime } from '../kit/lifetime.ts'
 import type { Log } from '../kit/log.ts'
 import { mailer } from '../mail/mailer.ts'
@@ -247,8 +247,7 @@ async function makeRooms(setting: Setting): Promise<Rooms> {
       later: background.later,
       sweepRecordings,
       stopsRecordings: budgetRules.stopsRecordings,
-      // On PostgreSQL without NATS a command of the administrator may run elsewhere, and nobody hears of it.
-      recheck_ms: database.name === 'postgres' && !clustered ? minute_ms : undefined,
+      recheck: database.name === 'postgres' ? rechecking(bus, clustered) : undefined,
     }),
   )
   background.own(
@@ -564,4 +563,13 @@ async function isOnAnotherNode(bus: Bus, name: string): Promise<boolean> {
       cause,
     })
   }
+/**
+ * What has to be checked because nobody hears of changes: with several nodes, sessions while this node is cut
+ * off from the others; with one, everything, because a command of the administrator may run elsewhere.
+ */
+const rechecking = (bus: Bus, clustered: boolean): RevocationParts['recheck'] =>
+  clustered
+    ? { every_ms: 10 * second_ms, what: () => (bus.connected ? undefined : 'sessions') }
+    : { every_ms: minute_ms, what: () => 'all' }
+
 }

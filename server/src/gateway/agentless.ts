@@ -41,6 +41,7 @@ import type { Tunnel, TunnelDevice, TunnelEnd, TunnelOrigin } from '../tunnel/tu
 import type { LoginReports } from './login-report.ts'
 
 export interface AgentlessParts {
+import { uncheckable } from './login.ts'
   rules: AgentlessRules
   /** Limits failed attempts of one source. */
   failures: Limiter
@@ -133,7 +134,14 @@ export function agentlessEndpoint(parts: AgentlessParts): Agentless {
           const enrolment_key = fingerprintMd5(blob)
           const namespace = certificate
             ? undefined
-            : await rules.admit(tenant_id, { fingerprint: enrolment_key, line: publicKeyLine(type, blob) })
+            : await rules
+                .admit(tenant_id, { fingerprint: enrolment_key, line: publicKeyLine(type, blob) })
+                .catch((error: unknown) => {
+                  if (!(error instanceof Failure) || error.kind !== 'unavailable') throw error
+                  report.refused({ reason: 'unavailable', method: 'publickey' })
+                  attempt.banner(`${uncheckable}.\n`)
+                  throw new SshError(Reason.byApplication, uncheckable)
+                })
           if (namespace === undefined) {
             if (attempt.method === 'publickey') parts.failures.take(neighbourhood(source))
             const fingerprint = fingerprintSha256(blob)

@@ -38,7 +38,10 @@ import type { RemoteTunnel } from '../tunnel/tunnel.ts'
 import type { Approvals } from './approvals.ts'
 import type { OpenLeg, SpareLegs } from './spare-legs.ts'
 
-/** Finds the tunnel of a device, on this node or on another one. */
+/**
+ * Finds the tunnel of a device, on this node or on another one. Throws a Failure while this node cannot look
+ * for it elsewhere, and another error when the node that has it does not answer.
+ */
 export type FindTunnel = (device: Reachable['device']) => Promise<RemoteTunnel | undefined>
 
 export interface DeviceLeg {

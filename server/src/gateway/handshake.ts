@@ -38,6 +38,8 @@ import type { LoginMethod, LoginReason, LoginRefusal } from './login-report.ts'
 import {
   LoginRefused,
   openLogin,
+  patiently,
+  uncheckable,
   type LoggedIn,
   type LoginOrigin,
   type LoginParts,
@@ -50,6 +52,8 @@ export interface HandshakeParts extends LoginParts {
   identities: Pick<IdentityCertificates, 'isOwn' | 'read'> & IdentityReader
   /** Limits the legs that are prepared for one source before it has proved anything. */
   preparations: Limiter
+  /** Whether this node cannot ask the others which devices they have. */
+  isCutOff(): boolean
 }
 
 export interface Handshake extends Disposable {
@@ -127,13 +131,16 @@ export function handshake(
     let due_ms = refusal_ms
     while (due_ms < performance.now() - asked_at) due_ms *= 2
     await pause(due_ms - (performance.now() - asked_at), undefined, { ref: false })
-    if (!bannerSent)
-      attempt.banner(
-        `${withReference(`${printable(target.data)} is offline or cannot be reached, or does not let you in with this password`)}\n`,
-      )
+    if (!bannerSent) attempt.banner(`${withReference(notLetIn(printable(target.data)))}\n`)
     bannerSent = true
     return 'refuse'
   }
+
+  /** The same words for every name, whether or not there is such a device. */
+  const notLetIn = (name: string): string =>
+    parts.isCutOff()
+      ? `${name} may be on a server node that cannot be asked right now, or does not let you in with this password`
+      : `${name} is offline or cannot be reached, or does not let you in with this password`
 
   /** Clients try all their keys, so only the first refused key of a connection counts as a failure. */
   function refuseKey({ sha256: fingerprint }: Pick<LoginKey, 'sha256'>, why: ProofRefused): Decision {
@@ -181,7 +188,7 @@ export function handshake(
     // After a success in part OpenSSH tries all its keys once more.
     if (named) return uncounted
     const claim = parts.identities.read(certificate)
-    const person = claim && (await parts.identities.personOf(claim))
+    const person = claim && (await patiently(signal, () => parts.identities.personOf(claim)))
     if (!person) return 'refuse'
     if (method === 'publickey-offer') return 'accept'
     named = { tenant_id: claim.tenant_id, person, key: blob }
@@ -236,10 +243,11 @@ export function handshake(
           return disconnect(
             attempt,
             error.reason,
-            sentences[error.reason](printable(target.data)),
+            sentences[error.reason](printable(target.data), error.back_s),
             error.rule,
           )
-        // The database is away, for one.
+        if (error instanceof Failure && error.kind === 'unavailable')
+          return disconnect(attempt, 'unavailable', uncheckable)
         if (error instanceof Failure) report.refused({ reason: 'unavailable', method: methodOf(attempt) })
         throw error
       })
@@ -262,10 +270,14 @@ export function handshake(
 }
 
 const unreachable = (name: string): string => `${name} is offline or cannot be reached`
-const sentences: Readonly<Record<RefusalReason, (name: string) => string>> = {
+const sentences: Readonly<Record<RefusalReason, (name: string, back_s?: number) => string>> = {
   'unknown-device': unreachable,
   offline: unreachable,
-  unreachable,
+  unreachable: (name, back_s) =>
+    back_s === undefined
+      ? unreachable(name)
+      : `the server node that ${name} is connected to is not responding; the device should be back within ${minutes(back_s)}`,
+  unavailable: (name) => `the service cannot look for ${name} right now; try again in a moment`,
   'host-key-changed': (name) =>
     `${name} does not have the host key that it joined with, and was told nothing`,
   firewall: (name) => `you cannot access ${name} due a policy rule`,
@@ -334,6 +346,11 @@ function verdictOf(
     allowed: true,
     limits: { forceCommand: judged.forceCommand, permits: new Set(certificate.extensions.keys()) },
   }
+}
+
+function minutes(duration_s: number): string {
+  const count = Math.ceil(duration_s / 60)
+  return count === 1 ? 'a minute' : `${count} minutes`
 }
 
 /** Text from a stranger, made safe for a terminal. */

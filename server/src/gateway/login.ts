@@ -1,7 +1,11 @@
 // One login to a device, by an SSH client or by a browser. Every attempt asks all questions again: which
 // device is meant, is it online, does the firewall allow this caller, and is this proof valid. The device
 // checks passwords; the namespace's keys are checked here. Nothing is written for a caller who has proved
-// nothing. The caller of this module words the refusals.
+// nothing. The caller of this module words the refusals. While the database is away, a question waits for it
+// for a few seconds; a connection that asks is one that may wait for its login anyway.
+import { setTimeout as pause } from 'node:timers/promises'
+import { Failure } from '@hawser/contract/failures'
+import { ping_ms, pong_ms } from '@hawser/contract/tunnel'
 import { unknownPerson, type SessionPerson, type SessionOrigin } from '@hawser/contract/sessions'
 import type { LiveSession, LiveSessions } from '../domain/sessions/live-sessions.ts'
 import type {
@@ -60,6 +64,7 @@ export type RefusalReason = Extract<
   | 'device-limit'
   | 'person-required'
   | 'rate-limited'
+  | 'unavailable'
 >
 
 /** The login is refused, and further attempts are useless. */
@@ -68,12 +73,39 @@ export class LoginRefused extends Error {
   readonly reason: RefusalReason
   /** The id of the firewall rule that refused. */
   readonly rule: string | undefined
-  constructor(reason: RefusalReason, rule?: string) {
+  /** The time within which the device comes back, where another node that has its tunnel does not answer. */
+  readonly back_s: number | undefined
+  constructor(reason: RefusalReason, about: { rule?: string | undefined; back_s?: number } = {}) {
     super(reason)
     this.reason = reason
-    this.rule = rule
+    this.rule = about.rule
+    this.back_s = about.back_s
   }
 }
+
+/** How long a question waits for a database that is away, and the pause before it is asked again. */
+const patience_ms = 5_000
+const again_ms = 500
+
+/** Told to whoever logs in while the database is away. */
+export const uncheckable = 'The service cannot check logins right now; try again in a moment'
+
+/** Asks again while the database is away, for a limited time. */
+export async function patiently<T>(signal: AbortSignal, ask: () => Promise<T>): Promise<T> {
+  for (const until = performance.now() + patience_ms; ;) {
+    try {
+      return await ask()
+    } catch (error) {
+      const isAway = error instanceof Failure && error.kind === 'unavailable'
+      if (!isAway || signal.aborted || performance.now() >= until) throw error
+    }
+    await pause(again_ms, undefined, { ref: false })
+  }
+}
+
+/** An agent whose ping is not answered has a new tunnel within this time. */
+const reconnect_s = 10
+const comesBack_s = (ping_s: number): number => (ping_s || ping_ms / 1_000) + pong_ms / 1_000 + reconnect_s
 
 export interface DeviceLogin extends Disposable {
   /** Throws LoginRefused for a source with too many failures, before anything is looked up. */
@@ -119,6 +151,15 @@ export function openLogin(
     parts.failures.take(neighbourhood(source))
     report.refused(refusal)
   }
+
+  const ask = <T>(question: () => Promise<T>): Promise<T> => patiently(signal, question)
+
+  /** Throws LoginRefused when this node cannot find out, or when the node that has the tunnel is silent. */
+  const tunnelTo = async ({ device }: Reachable): Promise<unknown> =>
+    parts.findTunnel(device).catch((error: unknown) => {
+      if (error instanceof Failure) throw new LoginRefused('unavailable')
+      throw new LoginRefused('unreachable', { back_s: comesBack_s(device.ping_s) })
+    })
 
   const requireFewFailures = (): void => {
     if (parts.failures.peek(neighbourhood(source)) > 0) throw new LoginRefused('rate-limited')
@@ -185,17 +226,17 @@ export function openLogin(
   return {
     requireFewFailures,
     async find(target) {
-      const to = await parts.logins.find(target.data)
+      const to = await ask(() => parts.logins.find(target.data))
       if (!to) throw new LoginRefused('unknown-device')
       report.found(to)
-      if (!(await parts.findTunnel(to.device))) throw new LoginRefused('offline')
-      const { allowed, rule } = await parts.logins.firewall(to, target.username, source)
-      if (!allowed) throw new LoginRefused('firewall', rule ?? undefined)
-      if (!(await parts.logins.withinLimit(to))) throw new LoginRefused('device-limit')
+      if (!(await tunnelTo(to))) throw new LoginRefused('offline')
+      const { allowed, rule } = await ask(() => parts.logins.firewall(to, target.username, source))
+      if (!allowed) throw new LoginRefused('firewall', { rule: rule ?? undefined })
+      if (!(await ask(() => parts.logins.withinLimit(to)))) throw new LoginRefused('device-limit')
       return to
     },
-    offered: (target, key) => parts.logins.offered(target, source, key),
-    key: (to, target, key) => parts.logins.key(to, target.username, source, key),
+    offered: (target, key) => ask(() => parts.logins.offered(target, source, key)),
+    key: (to, target, key) => ask(() => parts.logins.key(to, target.username, source, key)),
     // Only passwords are throttled: a valid key must work although others behind the same address have
     // failed.
     async password(to, target, password) {

@@ -336,4 +336,5 @@ const sentences: Readonly<Record<RefusalReason, string>> = {
     'The namespace has more devices than it may have; its owner has to choose some or to subscribe.',
   'person-required': 'The namespace has to know who you are.',
   'rate-limited': 'Too many failed attempts from your address; wait a while.',
+  unavailable: 'The service cannot look for the device right now; try again in a moment.',
 }

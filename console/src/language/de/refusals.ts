@@ -124,6 +124,8 @@ export const refusals = {
   'The device is offline or cannot be reached.': 'Das Gerät ist offline oder nicht erreichbar.',
   'The device does not have the host key that it joined with, and was told nothing.':
     'Das Gerät hat nicht den Host-Schlüssel, mit dem es hinzukam, und hat nichts erfahren.',
+  'The service cannot look for the device right now; try again in a moment.':
+    'Der Dienst kann das Gerät gerade nicht suchen; versuchen Sie es gleich noch einmal.',
   'A firewall rule of the namespace does not allow this.':
     'Eine Firewall-Regel des Namensraums erlaubt das nicht.',
   'The namespace has to know who you are.': 'Der Namensraum muss wissen, wer Sie sind.',

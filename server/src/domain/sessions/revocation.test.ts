@@ -23,6 +23,7 @@ import {
   type HeldFor,
   type OpenSession,
   type Person,
+  type RevocationParts,
 } from './revocation.ts'
 
 let storage: Storage
@@ -32,7 +33,7 @@ beforeAll(async () => {
 afterAll(() => storage[Symbol.asyncDispose]())
 
 /** Everything open belongs to one namespace with an accepted and a rejected device. */
-async function start(recheck_ms?: number) {
+async function start(recheck?: RevocationParts['recheck']) {
   const { stores } = storage
   const { tenant_id, here } = await namespace(storage)
   const [accepted, rejected] = [device({ status: 'accepted', tunnel: 7 }), device({ status: 'rejected' })]
@@ -105,7 +106,7 @@ async function start(recheck_ms?: number) {
     later: background.later,
     sweepRecordings: async () => void done.push(['sweep']),
     stopsRecordings: async (_, uid) => budget.usedUp === uid,
-    recheck_ms,
+    recheck,
   })
   const applying = rules.apply(open)
   /** What was done since the last time. */
@@ -274,12 +275,37 @@ test('while the database is away people ask for themselves, and the rest is chec
 })
 
 test('where nobody can tell news, everything is held against the database again and again', async () => {
-  const { applying, effects } = await start(10)
+  const { applying, effects } = await start({ every_ms: 10, what: () => 'all' })
   const found: unknown[][] = []
   await eventually(async () => {
     found.push(...(await effects()))
     expect(found.filter(([what]) => what === 'joined recheck').length).toBeGreaterThan(1)
   })
+  applying[Symbol.dispose]()
+})
+
+test('while news cannot be heard, open sessions are checked again and again, without the tunnels', async () => {
+  const unheard = { is: false }
+  const {
+    applying,
+    stores,
+    effects,
+    tenant_id,
+    session: uid,
+  } = await start({
+    every_ms: 10,
+    what: () => (unheard.is ? 'sessions' : undefined),
+  })
+  await stores.of(tenant_id).sessions.save(uid, { active: 0, node: 'n' })
+  expect(await effects()).toEqual([])
+  unheard.is = true
+  const found: unknown[][] = []
+  await eventually(async () => {
+    found.push(...(await effects()))
+    expect(found.filter(([one, about]) => one === 'end' && about === uid).length).toBeGreaterThan(1)
+  })
+  expect(found).toContainEqual(['end', uid, reasons.closed])
+  expect(found.filter(([one]) => one === 'yield' || one === 'joined recheck')).toEqual([])
   applying[Symbol.dispose]()
 })
 

@@ -94,6 +94,9 @@ export const reasons = {
   noKey: 'The API key that the session was opened with is gone.',
 } as const
 
+/** What is checked: with or without the tunnels of devices. */
+type Extent = 'all' | 'sessions'
+
 export interface RevocationParts {
   bus: Bus
   stores: Stores
@@ -103,11 +106,8 @@ export interface RevocationParts {
   sweepRecordings(): Promise<void>
   /** Whether a data budget that is used up says that sessions on the device are not recorded. */
   stopsRecordings(tenant_id: string, device_uid: string): Promise<boolean>
-  /**
-   * How often everything open is held against the database, where changes may be made by processes that
-   * cannot tell news; undefined: never.
-   */
-  recheck_ms?: number | undefined
+  /** How often which open connections are checked because changes may go unheard; undefined: never. */
+  recheck?: { readonly every_ms: number; what(): Extent | undefined } | undefined
 }
 
 export interface Revocation extends Disposable {
@@ -141,7 +141,7 @@ interface Applied extends Connections {
 }
 
 export function revocation(parts: RevocationParts): Revocation {
-  const { bus, stores, later, sweepRecordings, recheck_ms } = parts
+  const { bus, stores, later, sweepRecordings, recheck } = parts
 
   async function recordingOf(tenant_id: string, device_uid: string): Promise<RecordingSettings> {
     const namespace = await stores.namespaces.find(tenant_id)
@@ -238,18 +238,22 @@ export function revocation(parts: RevocationParts): Revocation {
     }
   }
 
-  /** After missed news: checks every open connection against the database. */
-  async function recheckAll(open: Connections): Promise<void> {
-    // Each of these asks for itself, until the database answers.
-    open.recheckPeople(() => true)
+  async function recheckTunnels(open: Connections): Promise<void> {
     await open.joined.recheck()
-    await recheckHeld(open)
-    await recheckPersons(open, () => true)
     for (const { device } of open.tunnels.all()) {
       const row = await stores.of(device.tenant_id).devices.find(device.uid)
       if (!row || row.status === 'rejected') disconnect(device.uid, open)
       else open.tunnels.yield(device.uid, row.tunnel)
     }
+  }
+
+  /** When news may have been missed: checks what is open against the database. */
+  async function recheckOpen(open: Connections, what: Extent): Promise<void> {
+    // Each of these asks for itself, until the database answers.
+    open.recheckPeople(() => true)
+    if (what === 'all') await recheckTunnels(open)
+    await recheckHeld(open)
+    await recheckPersons(open, () => true)
     for (const tenant_id of new Set([...open.sessions.values()].map((session) => session.tenant_id))) {
       const namespace = await stores.namespaces.find(tenant_id)
       if (!namespace) continue
@@ -355,12 +359,19 @@ export function revocation(parts: RevocationParts): Revocation {
       }
       const hearing = [
         ...(Object.keys(table) as (keyof News)[]).map(hear),
-        bus.missed(() => open.untilDone('news.missed', () => recheckAll(open))),
+        bus.missed(() => open.untilDone('news.missed', () => recheckOpen(open, 'all'))),
       ]
+      let checking = false
+      const check = async (what: Extent): Promise<void> => {
+        checking = true
+        await recheckOpen(open, what).finally(() => (checking = false))
+      }
       const rechecking =
-        recheck_ms === undefined
-          ? undefined
-          : setInterval(() => later('recheck', () => recheckAll(open)), recheck_ms).unref()
+        recheck &&
+        setInterval(() => {
+          const what = checking ? undefined : recheck.what()
+          if (what) later('recheck', () => check(what))
+        }, recheck.every_ms).unref()
       return {
         [Symbol.dispose]() {
           over = true
