@@ -1,5 +1,6 @@
-// Composition of this node among others: it signs on, and hears when others took it for lost.
+// Composition of this node among others: it signs on, hears when others took it for lost, and ends when it hangs.
 import { addressText, nodes, type Nodes } from '../cluster/nodes.ts'
+import { watchdog } from '../cluster/watchdog.ts'
 import type { Audit } from '../domain/audit/audit.ts'
 import { cleanUpAfter } from '../domain/sessions/live-sessions.ts'
 import type { Foundation } from './foundation.ts'
@@ -17,6 +18,7 @@ export async function openNodes(
 ): Promise<Nodes | undefined> {
   const { config, log, stores, background, node, clustered, serving } = foundation
   if (node === '' || !serving) return undefined
+  if (clustered) background.own(watchdog((err) => log.error({ event: 'node.unwatched', err })))
   const listen = config.HAWSER_NODE_ADDRESS
   return background.own(
     await nodes({

@@ -1,0 +1,24 @@
+// The thread of the watchdog. It must not depend on the main thread, which hangs when it is needed: it writes its
+// line of the log itself, and ends the process by a signal.
+import { writeSync } from 'node:fs'
+import { workerData } from 'node:worker_threads'
+import type { WatchdogOrder } from './watchdog.ts'
+
+const { beats, hang_s } = workerData as WatchdogOrder
+const never = new Int32Array(new SharedArrayBuffer(4))
+const second_ms = 1_000
+
+for (let last = -1, missed_s = 0; missed_s < hang_s;) {
+  Atomics.wait(never, 0, 0, second_ms)
+  const now = Atomics.load(beats, 0)
+  missed_s = now === last ? missed_s + 1 : 0
+  last = now
+}
+const line = {
+  time: new Date().toISOString(),
+  level: 'fatal',
+  event: 'node.hung',
+  message: `the main thread has not answered for ${hang_s} seconds; this node ends, so that devices reconnect elsewhere`,
+}
+writeSync(1, `${JSON.stringify(line)}\n`)
+process.kill(process.pid, 'SIGKILL')

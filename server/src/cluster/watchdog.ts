@@ -1,0 +1,33 @@
+// Ends this node when its main thread hangs. Other nodes notice after ten seconds that such a node is gone, but
+// its sockets stay open, so agents and clients would wait for it until their next pings. When the process
+// ends, the sockets close and everybody comes back at another node. A thread counts the seconds in which the
+// main thread gave no sign; a process that was suspended counts none, because its thread did not run either.
+import { Worker } from 'node:worker_threads'
+import { second_ms } from '../kit/clock.ts'
+
+/** Longer than any work that is worth waiting for; a third of a minute after the others took over. */
+export const hang_s = 30
+
+export interface WatchdogOrder {
+  /** Grows while the main thread runs. */
+  readonly beats: Int32Array<SharedArrayBuffer>
+  /** Seconds without a beat after which the process ends. */
+  readonly hang_s: number
+}
+
+export function watchdog(onError: (error: unknown) => void): AsyncDisposable {
+  const beats = new Int32Array(new SharedArrayBuffer(4))
+  const worker = new Worker(new URL('./watchdog-worker.ts', import.meta.url), {
+    workerData: { beats, hang_s } satisfies WatchdogOrder,
+    resourceLimits: { maxYoungGenerationSizeMb: 1, maxOldGenerationSizeMb: 16 },
+  })
+  worker.unref()
+  worker.on('error', onError)
+  const timer = setInterval(() => Atomics.add(beats, 0, 1), second_ms).unref()
+  return {
+    async [Symbol.asyncDispose]() {
+      clearInterval(timer)
+      await worker.terminate()
+    },
+  }
+}
