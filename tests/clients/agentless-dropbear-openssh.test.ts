@@ -99,9 +99,16 @@ test('a wrong key is refused, and a killed client takes the device offline until
   expect(again.child.exitCode).toBe(null)
 })
 
-test('without -N it is told what to do', async () => {
+test('without -N it is told what to do, joins nothing and displaces nobody', async () => {
   await using machine = await dropbearMachine()
   await using line = dbclient(machine, { more: ['-T'] })
   await line.status
   expect(line.stderr()).toContain('This login is for devices that join, and opens nothing')
+  expect(await harbour.find(machine)).toBe(undefined)
+
+  await using standing = dbclient(machine)
+  await harbour.arrived(machine)
+  await using other = dbclient(machine, { more: ['-T'] })
+  await other.status
+  expect([standing.child.exitCode, (await harbour.find(machine))?.online]).toEqual([null, true])
 })

@@ -18,6 +18,9 @@ const door = (): string[] =>
     `IdentityFile=${harbour.where.file('gate')}`,
     'BatchMode=yes',
   )
+/** Tells somebody who left out -N. */
+const without =
+  'This login is for devices that join, and opens nothing: run ssh -N -R 0:localhost:22 …, with -N.'
 
 test('a wrong key, an unknown namespace and another one’s key are refused in the same words', async () => {
   await using machine = await opensshMachine()
@@ -87,6 +90,87 @@ test('a newer connection of the same device takes over, and the older one is tol
   expect(line.stderr()).toMatch(/11: A newer tunnel of the device took over\.$/m)
   expect(newer.child.exitCode).toBe(null)
   expect((await harbour.ssh(device.name, 'echo in', { password })).stdout.toString()).toBe('in\n')
+})
+
+test.each([
+  ['a shell', ['-T']],
+  ['a terminal', ['-tt']],
+])('a join with %s in the place of -N joins nothing, and displaces nobody', async (...[, flags]) => {
+  await using machine = await opensshMachine()
+  await using early = harbour.join(machine, { flags })
+  expect(await early.status).toBe(1)
+  expect(early.stdout() + early.stderr()).toContain(without)
+  expect(await harbour.find(machine)).toBe(undefined)
+
+  const { line, device } = await harbour.accepted(machine)
+  await using _ = line
+  await using late = harbour.join(machine, { flags })
+  expect(await late.status).toBe(1)
+  expect(late.stdout() + late.stderr()).toContain(without)
+  expect((await harbour.ssh(device.name, 'echo in', { password })).stdout.toString()).toBe('in\n')
+  expect([line.child.exitCode, line.stderr()]).toEqual([null, expect.not.stringContaining('took over')])
+})
+
+test('another enrolment key displaces no connection that answers; the newcomer and the device’s page are told', async () => {
+  await using machine = await opensshMachine()
+  await keygen(harbour.where, 'second', '-t', 'ed25519')
+  await harbour.enrol('second')
+  const { line, device } = await harbour.accepted(machine)
+  await using _ = line
+  await using other = harbour.join(machine, { key: 'second' })
+  expect(await other.status).toBe(255)
+  expect(other.stderr()).toContain(
+    'This device is already connected with another enrolment key. Stop that connection first',
+  )
+  expect((await harbour.ssh(device.name, 'echo in', { password })).stdout.toString()).toBe('in\n')
+  expect(line.child.exitCode).toBe(null)
+  await eventually(async () =>
+    expect((await harbour.find(machine))?.conflict?.addresses).toEqual(['127.0.0.1', '127.0.0.1']),
+  )
+
+  // The refused one changed nothing: the first key is still the one that takes over.
+  await using again = harbour.join(machine)
+  expect(await line.status).toBe(255)
+  expect(line.stderr()).toContain('A newer tunnel of the device took over.')
+  expect(again.child.exitCode).toBe(null)
+})
+
+test('a connection that does not answer gives way to another enrolment key', async () => {
+  await using machine = await opensshMachine()
+  await keygen(harbour.where, 'spare', '-t', 'ed25519')
+  await harbour.enrol('spare')
+  const { line, device } = await harbour.accepted(machine)
+  await using _ = line
+  line.child.kill('SIGSTOP')
+  await using other = harbour.join(machine, { key: 'spare' })
+  await eventually(async () =>
+    expect((await harbour.ssh(device.name, 'echo in', { password })).stdout.toString()).toBe('in\n'),
+  )
+  line.child.kill('SIGCONT')
+  expect(await line.status).toBe(255)
+  expect(line.stderr()).toContain('A newer tunnel of the device took over.')
+
+  // It is the device’s key from now on.
+  await using back = harbour.join(machine)
+  expect(await back.status).toBe(255)
+  expect(other.child.exitCode).toBe(null)
+})
+
+test('of clones with one host key and one enrolment key, one stays after a few take-overs', async () => {
+  await using machine = await opensshMachine()
+  const { line, device } = await harbour.accepted(machine)
+  await using stack = new AsyncDisposableStack()
+  let standing = stack.use(line)
+  for (let count = 0; count < 3; count += 1) {
+    const newer = stack.use(harbour.join(machine))
+    expect(await standing.status).toBe(255)
+    standing = newer
+  }
+  await using clone = harbour.join(machine)
+  expect(await clone.status).toBe(255)
+  expect(clone.stderr()).toContain('Another machine is connected with the host key of this one.')
+  expect((await harbour.ssh(device.name, 'echo in', { password })).stdout.toString()).toBe('in\n')
+  expect(standing.child.exitCode).toBe(null)
 })
 
 test('a connection that leads to no SSH server joins nothing, and displaces nobody', async () => {
@@ -167,9 +251,7 @@ test('the connection is good for one forward and for nothing else', async () => 
   await using machine = await opensshMachine()
   const plain = await run('ssh', [...door(), `${sample.tenant}@127.0.0.1`, 'id'])
   expect([plain.status, plain.stdout.toString()]).toEqual([1, ''])
-  expect(plain.stderr).toContain(
-    'This login is for devices that join, and opens nothing: run ssh -N -R 0:localhost:22 …, with -N.',
-  )
+  expect(plain.stderr).toContain(without)
   const files = await run('sftp', [
     ...door().map((word) => (word === '-p' ? '-P' : word)),
     `${sample.tenant}@127.0.0.1`,

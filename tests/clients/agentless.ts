@@ -165,6 +165,8 @@ export interface Joining {
   /** Before the @. */
   readonly as?: string
   readonly settings?: readonly string[]
+  /** Runs nothing at the other end, unless other flags are given. */
+  readonly flags?: readonly string[]
 }
 
 export interface Reaching {
@@ -216,7 +218,7 @@ export async function openHarbour(env: Record<string, string> = {}, data?: strin
       })
       return body.fingerprint
     },
-    join(to, { key = 'gate', as = sample.tenant, settings = [] } = {}) {
+    join(to, { key = 'gate', as = sample.tenant, settings = [], flags = ['-N'] } = {}) {
       const options = [
         ...settings,
         `IdentityFile=${where.file(key)}`,
@@ -226,7 +228,7 @@ export async function openHarbour(env: Record<string, string> = {}, data?: strin
       ]
       return watch('ssh', [
         ...quietArgs(service.sshPort, ...options),
-        '-N',
+        ...flags,
         '-R',
         `0:127.0.0.1:${to.port}`,
         `${as}@127.0.0.1`,

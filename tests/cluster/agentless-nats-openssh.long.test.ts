@@ -1,5 +1,5 @@
 // A device without an agent, and two nodes: it is reached on whichever of them somebody comes to, moves to
-// the other one, and a key that is removed on one of them counts on both.
+// the other one, not for another enrolment key, and a key that is removed on one of them counts on both.
 import { expect, test, vi } from 'vitest'
 import { sample } from '@hawser/contract/examples'
 import { folder, keygen, quietArgs, run } from '../../ssh/test/programs.ts'
@@ -13,7 +13,7 @@ test('it is reached on every node, moves between them, and goes with its key', a
   await using cluster = await startCluster(2)
   await using machine = await opensshMachine()
   using where = folder()
-  for (const name of ['olga', 'gate']) await keygen(where, name, '-t', 'ed25519')
+  for (const name of ['olga', 'gate', 'other']) await keygen(where, name, '-t', 'ed25519')
   const token = await cluster.world.token('owner')
   const [first, second] = [cluster.nodes[0]!.api({ token }), cluster.nodes[1]!.api({ token })]
   const data = Buffer.from(where.read('olga.pub')).toString('base64')
@@ -21,6 +21,7 @@ test('it is reached on every node, moves between them, and goes with its key', a
   const { body: key } = await first.enrolmentKeys.create({
     body: { name: 'gate', public_key: where.read('gate.pub') },
   })
+  await first.enrolmentKeys.create({ body: { name: 'other', public_key: where.read('other.pub') } })
   const [one, other] = await Promise.all([first.enrolmentKeys.loginKey(), second.enrolmentKeys.loginKey()])
   expect(one.body).toEqual(other.body)
   machine.authorize(one.body.public_key)
@@ -32,9 +33,9 @@ test('it is reached on every node, moves between them, and goes with its key', a
       'BatchMode=yes',
       'LogLevel=INFO',
     )
-  const join = (at: number): Running =>
+  const join = (at: number, name = 'gate'): Running =>
     watch('ssh', [
-      ...args(at, 'gate'),
+      ...args(at, name),
       '-N',
       '-R',
       `0:127.0.0.1:${machine.port}`,
@@ -57,6 +58,12 @@ test('it is reached on every node, moves between them, and goes with its key', a
   const { body: pending } = await second.devices.list({ query: { status: 'pending', per_page: 100 } })
   const { uid } = pending.find(({ name }) => name === 'crane-9')!
   await second.devices.accept({ params: { uid } })
+  await reached()
+
+  await using rival = join(1, 'other')
+  expect(await rival.status).toBe(255)
+  expect(rival.stderr()).toContain('This device is already connected with another enrolment key.')
+  expect(sizes()).toEqual([1, 0])
   await reached()
 
   await using moved = join(1)

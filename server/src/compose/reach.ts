@@ -217,7 +217,7 @@ export async function openReach(rooms: Rooms, config: Config, log: Log): Promise
             stays,
             refused,
             message:
-              'Two machines use this identity; `hawser-agent reset-identity` on the copy gives it its own.',
+              'Two machines use this identity; give the copy its own by `hawser-agent reset-identity`, or without an agent by new SSH host keys.',
           })
         if (first) rooms.timeline.note(uid, { kind: 'conflict', addresses: report.addresses })
         rooms.background.later('device.conflict', async () => {
@@ -474,8 +474,8 @@ export async function openReach(rooms: Rooms, config: Config, log: Log): Promise
     async stop() {
       stopping = true
       await gateway.stop(config.HAWSER_DRAIN * second_ms)
-      spares[Symbol.dispose]()
       over = true
+      spares[Symbol.dispose]()
       await screens[Symbol.asyncDispose]()
       for (const heard of droppingSpares) heard[Symbol.dispose]()
       // Not before: while sessions get their time to end, changes still end them.

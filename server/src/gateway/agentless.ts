@@ -3,11 +3,13 @@
 // device's tunnel, like an agent's.
 //   1. Each attempt's key is checked by itself; an unknown namespace is refused like a wrong key.
 //   2. One forward is accepted, whichever port it names. Nothing is opened on the server, and every other use
-//      of the connection is refused.
+//      of the connection is refused. A client that wants a shell, too, does not join.
 //   3. A key exchange through the forward proves the SSH server's host key, which identifies the device.
-//   4. The device, new or known, gets its tunnel, which from here on belongs to the registry.
+//   4. The device, new or known, gets its tunnel, which from here on belongs to the registry. A tunnel that is
+//      there gives way to the same enrolment key, and to another one only if it does not answer.
 // When something goes wrong the client gets a sentence and is disconnected.
 import type { Duplex } from 'node:stream'
+import { setTimeout as delay } from 'node:timers/promises'
 import { Failure } from '@hawser/contract/failures'
 import { patterns } from '@hawser/contract/fields'
 import { agentlessPlatform, ping_ms, pong_ms } from '@hawser/contract/tunnel'
@@ -36,19 +38,23 @@ import type { AgentlessRules, JoiningDevice, SshHost } from '../domain/devices/a
 import { neighbourhood } from '../kit/address.ts'
 import type { Limiter } from '../kit/limiter.ts'
 import { safeText, type Log } from '../kit/log.ts'
+import type { TunnelArrival } from '../tunnel/endpoints.ts'
 import type { Meter } from '../tunnel/meter.ts'
 import type { Tunnel, TunnelDevice, TunnelEnd, TunnelOrigin } from '../tunnel/tunnel.ts'
+import { uncheckable } from './login.ts'
 import type { LoginReports } from './login-report.ts'
 
 export interface AgentlessParts {
-import { uncheckable } from './login.ts'
   rules: AgentlessRules
   /** Limits failed attempts of one source. */
   failures: Limiter
   /** Writes refused logins to the log. */
   reports: LoginReports
-  /** Makes it the tunnel of its device, or closes it. Throws a Failure when there are too many. */
-  enter(tunnel: Tunnel, origin: TunnelOrigin): Promise<void>
+  /**
+   * Makes it the tunnel of its device, or closes it. Throws a Failure when there are too many, or when the
+   * tunnel that is there stays.
+   */
+  enter(tunnel: Tunnel, origin: TunnelOrigin, arrival: TunnelArrival): Promise<void>
   /** A heartbeat of the device. */
   seen(device: TunnelDevice): void
   /** Counts what the socket carries. */
@@ -87,6 +93,10 @@ const namedPort = 22
 const shortest_rsa = 2048
 const how = 'ssh -N -R 0:localhost:22'
 const notThis = `This login is for devices that join, and opens nothing: run ${how} …, with -N.`
+const otherKey =
+  'This device is already connected with another enrolment key. Stop that connection first, or use its key.'
+const copied =
+  'Another machine is connected with the host key of this one. If this is a copy, create new SSH host keys on it.'
 
 /** A refusal whose message goes to the client, which is then disconnected. */
 class Refused extends Error {}
@@ -100,15 +110,31 @@ export function agentlessEndpoint(parts: AgentlessParts): Agentless {
     void near.end(Reason.byApplication, 'The enrolment key was removed.')
 
   async function openTunnel(near: Connection, joining: JoiningDevice, meter: Meter): Promise<void> {
+    const others = refuseChannels(near)
     // From here on news of the key's removal reach this connection; earlier ones show in the database.
     if (!(await rules.hasKey(joining.tenant_id, joining.enrolment_key))) return endRemoved(near)
     const forward = await firstForward(near)
+    // Without -N, clients open a session right behind the forward. Messages keep their order, so that channel
+    // has arrived when the client answers.
+    await answered(near, AbortSignal.timeout(answer_ms)).catch((cause: unknown) => {
+      throw new Refused('The client does not answer.', { cause })
+    })
+    if (others.explained) {
+      await Promise.race([others.explained, delay(answer_ms, undefined, { ref: false })])
+      throw new Refused(notThis)
+    }
     const host = await identify(near, forward)
-    const { device, status } = await rules.join(joining, host)
+    const { device, status, isRival, connected } = await rules.join(joining, host)
     const { source, enrolment_key } = joining
+    const recheck = (): Promise<unknown> => rules.join(joining, host)
+    const tunnel = tunnelOn(near, forward, device, meter)
+    await parts.enter(tunnel, { via: 'ssh', source }, { isRival, recheck }).catch((error: unknown) => {
+      if (!(error instanceof Failure) || error.kind !== 'conflict') throw error
+      throw new Refused(isRival ? otherKey : copied, { cause: error })
+    })
     log.info({ event: 'device.joined', device: device.uid, status, enrolment_key, source })
-    await parts.enter(tunnelOn(near, forward, device, meter), { via: 'ssh', source })
     keepAlive(near, () => parts.seen(device))
+    await connected()
   }
 
   return {
@@ -164,7 +190,6 @@ export function agentlessEndpoint(parts: AgentlessParts): Agentless {
     async join(near, joining, socket) {
       connections.set(near, joining)
       void near.ended.then(() => connections.delete(near))
-      void refuseChannels(near)
       try {
         await openTunnel(near, joining, parts.meter(socket))
       } catch (error) {
@@ -194,12 +219,19 @@ export function agentlessEndpoint(parts: AgentlessParts): Agentless {
 
 /**
  * Refuses every channel, because the connection carries a tunnel only. A request for a shell gets a sentence.
+ * `explained`: undefined while no channel was opened, then resolves when the client has the sentence.
  */
-async function refuseChannels(near: Connection): Promise<void> {
-  for await (const opening of near.channels) {
-    if (opening.type === 'session') void explain(opening.accept()).catch(() => undefined)
-    else opening.refuse(OpenFailure.prohibited, notThis)
-  }
+function refuseChannels(near: Connection): { readonly explained: Promise<void> | undefined } {
+  const others: { explained: Promise<void> | undefined } = { explained: undefined }
+  void (async () => {
+    for await (const opening of near.channels) {
+      const isSession = opening.type === 'session'
+      if (!isSession) opening.refuse(OpenFailure.prohibited, notThis)
+      const told = isSession ? explain(opening.accept()).catch(() => undefined) : Promise.resolve()
+      others.explained ??= told
+    }
+  })()
+  return others
 }
 
 /** Writes the sentence to stderr, where every client shows it, and exits with status 1. */
@@ -214,6 +246,16 @@ async function explain(channel: Channel): Promise<void> {
     break
   }
   await channel.close()
+}
+
+/** Resolves when the client answers; a refusal is an answer, too. */
+async function answered(near: Connection, signal: AbortSignal): Promise<void> {
+  const late = Promise.withResolvers<never>()
+  const stop = (): void => late.reject(signal.reason as Error)
+  signal.addEventListener('abort', stop, { once: true })
+  await Promise.race([near.request('keepalive@openssh.com'), late.promise]).finally(() =>
+    signal.removeEventListener('abort', stop),
+  )
 }
 
 /** Accepts the first forward of a port and refuses every other request, now and later. */
@@ -288,8 +330,8 @@ function tunnelOn(near: Connection, forward: Forward, device: TunnelDevice, mete
     device,
     meter,
     openSsh: async (_, signal) => meter.session(await openThrough(near, forward, signal)),
-    // The device is identified by the host key, which this connection has proved already.
-    prove: async () => true,
+    // This connection has proved the host key already, so any answer will do.
+    prove: async (signal) => answered(near, signal).then(() => true),
     close: (why) => void near.end(Reason.byApplication, why),
     ended: near.ended.then(endOf),
   }

@@ -39,9 +39,9 @@ function start() {
     },
     elsewhere: (held: Pick<Tunnel, 'openSsh'>) => void (remote = held),
     /** Seconds to wait, or 0. */
-    async come(instance = ''): Promise<number> {
+    async come(instance = '', isRival = false): Promise<number> {
       try {
-        await judge.admit(device, { address: '192.0.2.2', instance })
+        await judge.admit(device, { address: '192.0.2.2', instance, isRival })
         return 0
       } catch (error) {
         if (!(error instanceof Failure)) throw error
@@ -96,4 +96,25 @@ test('the other tunnel may be on another node, and is asked there', async () => 
   for (let count = 0; count < 3; count += 1) expect(await come()).toBe(0)
   expect(await come()).toBe(15)
   expect(reports[0]?.addresses).toEqual(['another node', '192.0.2.2'])
+})
+
+test('a rival never takes over from a tunnel that answers, and brings no suspicion on the device', async () => {
+  const { reports, hold, come } = start()
+  expect(await come('', true)).toBe(0)
+  hold(tunnel(async () => true))
+  expect([await come('', true), await come('', true)]).toEqual([15, 30])
+  expect(reports.map(({ first }) => first)).toEqual([true, false])
+  expect([await come(), await come(), await come()]).toEqual([0, 0, 0])
+})
+
+test('a rival that waited for a silent tunnel does not displace the device that came back', async () => {
+  const { hold, come } = start()
+  const returned = tunnel(async () => true)
+  hold(
+    tunnel(async () => {
+      hold(returned)
+      return false
+    }),
+  )
+  expect(await come('', true)).toBe(15)
 })

@@ -3,7 +3,8 @@
 // over works as before; only after some in a minute is the tunnel that is there asked for a sign. If it
 // answers, it stays, the newcomer is refused with a growing time to wait, and somebody is told. If it does
 // not answer within seconds, its link is lost and the newcomer takes over. Our own agents name their process,
-// so one that reconnects is never taken for two.
+// so one that reconnects is never taken for two. A rival, which came with another credential, never takes over
+// from a tunnel that answers.
 import { Failure } from '@hawser/contract/failures'
 import { BoundedMap } from '../kit/bounded-map.ts'
 import { minute_ms, second_ms, type Clock } from '../kit/clock.ts'
@@ -14,6 +15,8 @@ export interface TunnelSource {
   readonly address: string
   /** Names the agent's process; empty from agents that say nothing. */
   readonly instance: string
+  /** It came with another credential than the tunnel that is there, and takes over only from a silent one. */
+  readonly isRival?: boolean
 }
 
 export interface ConflictReport {
@@ -82,28 +85,33 @@ export function conflicts(parts: ConflictParts): Conflicts {
     return Promise.race([asked.catch(() => false), refused])
   }
 
-  return {
+  const rules: Conflicts = {
     opened: (tunnel, from) => void sources.set(tunnel, from),
     async admit(device, from) {
       const { uid } = device
+      const { isRival = false } = from
       const here = parts.find(uid)
       const before = here && sources.get(here)
       if (before && before.instance !== '' && before.instance === from.instance) return false
       const remote = here ? undefined : await parts.elsewhere(uid).catch(() => undefined)
       if (!here && !remote) return false
       const now = clock.now()
-      const known = suspicions.get(uid)
+      // Rivals are counted apart: they must not make anybody suspect the device itself.
+      const suspect = isRival ? `${uid} rivals` : uid
+      const known = suspicions.get(suspect)
       const over = known?.began_at !== undefined && now - known.seen_at > quiet_ms
       const suspicion: Suspicion =
         known && !over ? known : { taken_at: [], began_at: undefined, seen_at: 0, refusals: 0 }
-      suspicions.set(uid, suspicion)
+      suspicions.set(suspect, suspicion)
       suspicion.taken_at = suspicion.taken_at.filter((at) => now - at < window_ms)
-      if (suspicion.began_at === undefined && suspicion.taken_at.length < suspicious) {
+      if (!isRival && suspicion.began_at === undefined && suspicion.taken_at.length < suspicious) {
         suspicion.taken_at.push(now)
         return false
       }
       const holder = here ?? (remote && overNodes(device, remote))
-      if (!holder || !(await answers(holder))) return true
+      if (!holder || !(await answers(holder)))
+        // The device may have come back while a rival waited for an answer of its former tunnel.
+        return isRival && parts.find(uid) !== here ? rules.admit(device, from) : true
       const first = suspicion.began_at === undefined
       suspicion.began_at ??= now
       suspicion.seen_at = clock.now()
@@ -114,6 +122,7 @@ export function conflicts(parts: ConflictParts): Conflicts {
       throw new Failure('conflict', { message: sentence, retryAfter })
     },
   }
+  return rules
 }
 
 /** The tunnel on another node, for a probe. */

@@ -17,7 +17,7 @@ import type { Limiter } from '../kit/limiter.ts'
 import { controlPing, pickUpName, pickUps, revdialTunnel } from './accept/revdial.ts'
 import { yamuxTunnel } from './accept/yamux.ts'
 import type { Admission } from './admission.ts'
-import type { Conflicts } from './conflicts.ts'
+import type { Conflicts, TunnelSource } from './conflicts.ts'
 import { Meter } from './meter.ts'
 import type { Registry } from './registry.ts'
 import type { Tunnel, TunnelDevice, TunnelOrigin } from './tunnel.ts'
@@ -42,9 +42,15 @@ export interface TunnelEndpointParts {
   onError(device: TunnelDevice, error: unknown): void
 }
 
+/** Who brings a tunnel that another module has opened. */
+export interface TunnelArrival extends Pick<TunnelSource, 'isRival'> {
+  /** Throws a Failure if the device may not connect any more. */
+  recheck(): Promise<unknown>
+}
+
 export interface TunnelEndpoints {
   /** Takes a tunnel that another module has opened; the same limits hold for it. */
-  bring(tunnel: Tunnel, origin: TunnelOrigin): Promise<void>
+  bring(tunnel: Tunnel, origin: TunnelOrigin, arrival: TunnelArrival): Promise<void>
   /**
    * Throws a Failure with the time to wait when too many tunnels are opened, or this device opens too many.
    */
@@ -86,8 +92,13 @@ export function tunnelEndpoints(parts: TunnelEndpointParts): TunnelEndpoints {
     })
   return {
     admit,
-    async bring(tunnel, origin) {
-      admit(tunnel.device.uid)
+    async bring(tunnel, origin, { isRival = false, recheck }) {
+      const { uid } = tunnel.device
+      // Rivals have their own limit, so that they do not use up the device's.
+      admit(isRival ? `${uid} rivals` : uid)
+      const from = { address: origin.source ?? '', instance: '', isRival }
+      if (await parts.conflicts.admit(tunnel.device, from)) await recheck()
+      parts.conflicts.opened(tunnel, from)
       await offer(tunnel, origin)
     },
     async enter(device, path, upgrade, recheck) {

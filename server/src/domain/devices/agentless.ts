@@ -41,7 +41,17 @@ export interface AgentlessRules {
   /** Whether the namespace still has the enrolment key. */
   hasKey(tenant_id: string, enrolment_key: string): Promise<boolean>
   /** Gives the device, and creates it if it is new. Throws a Failure with a sentence for its owner. */
-  join(joining: JoiningDevice, host: SshHost): Promise<{ device: TunnelDevice; status: DeviceRow['status'] }>
+  join(joining: JoiningDevice, host: SshHost): Promise<DeviceJoin>
+}
+
+/** A device that joins, and what its connection may do. */
+export interface DeviceJoin {
+  readonly device: TunnelDevice
+  readonly status: DeviceRow['status']
+  /** The device was last connected with another enrolment key. */
+  readonly isRival: boolean
+  /** Notes how the device is connected now, once the connection has become its tunnel. */
+  connected(): Promise<void>
 }
 
 export interface AgentlessParts {
@@ -79,9 +89,17 @@ export function agentless({ stores, clock, joining }: AgentlessParts): Agentless
       if (row) {
         if (row.status === 'rejected')
           throw new Failure('forbidden', { message: 'The device was rejected in this namespace.' })
-        if ((Object.keys(reported) as (keyof typeof reported)[]).some((key) => row[key] !== reported[key]))
-          await mine.save(uid, reported)
-        return { device, status: row.status }
+        const isChanged = (Object.keys(reported) as (keyof typeof reported)[]).some(
+          (key) => row[key] !== reported[key],
+        )
+        return {
+          device,
+          status: row.status,
+          isRival: row.enrolment_key !== enrolment_key,
+          async connected() {
+            if (isChanged) await mine.save(uid, reported)
+          },
+        }
       }
       const asked = nameFrom(name, `ssh-${uid.slice(0, 8)}`)
       const { status } = await joining.join(
@@ -98,7 +116,7 @@ export function agentless({ stores, clock, joining }: AgentlessParts): Agentless
         },
         { name: asked },
       )
-      return { device, status }
+      return { device, status, isRival: false, connected: async () => undefined }
     },
   }
 }
