@@ -42,7 +42,7 @@ export function AgentUpdate({ device, may }: { device: Device; may: boolean }) {
       {' '}
       <AgentPill device={device} /> {agent.reason}{' '}
       {may && agent.updates_itself && agent.state !== 'updating' && (
-        <Button kind="quiet" small onPress={() => void update()}>
+        <Button kind="quiet" small onPress={update}>
           {t('Update the agent')}
         </Button>
       )}

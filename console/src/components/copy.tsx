@@ -34,7 +34,7 @@ export function Copyable({ text, name }: { text: string; name: string }) {
       <pre>
         <code>{text}</code>
       </pre>
-      <Button kind="quiet" small onPress={() => void copy(text)} aria-label={t('Copy {name}', { name })}>
+      <Button kind="quiet" small onPress={() => copy(text)} aria-label={t('Copy {name}', { name })}>
         {t('Copy')}
       </Button>
     </div>

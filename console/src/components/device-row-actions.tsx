@@ -69,7 +69,7 @@ function Accept({ device }: { device: Device }) {
         kind="quiet"
         small
         aria-label={t('Accept {device}', { device: device.name })}
-        onPress={() => void acts.accept()}
+        onPress={acts.accept}
       >
         {t('Accept')}
       </Button>

@@ -122,7 +122,7 @@ export function DeviceSelection({ chosen, choose }: { chosen: Chosen; choose: (n
           small
           isDisabled={done !== undefined}
           aria-label={t('Accept {things}', { things })}
-          onPress={() => void accept()}
+          onPress={accept}
         >
           {t('Accept')}
         </Button>

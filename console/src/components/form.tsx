@@ -12,6 +12,7 @@ import {
 } from 'react'
 import { ApiError } from '@hawser/contract/client'
 import { errorText, FieldError, withoutFieldName } from '../error-text.ts'
+import { useOneAtATime } from './one-at-a-time.ts'
 import { Button } from './plain-button.tsx'
 import { t } from '../language/language.ts'
 
@@ -73,8 +74,7 @@ export function Form({
   compact = false,
 }: FormProps) {
   const form = useRef<HTMLFormElement>(null)
-  const under = useRef(false)
-  const [busy, setBusy] = useState(false)
+  const [busy, run] = useOneAtATime()
   const [says, setSays] = useState('')
   const [wrong, setWrong] = useState<Values>({})
 
@@ -103,7 +103,7 @@ export function Form({
     )
   }
 
-  async function run(element: HTMLFormElement): Promise<void> {
+  function submitted(element: HTMLFormElement): Promise<void> | undefined {
     const controls = controlsOf(element)
     const bad = controls.filter((control) => !control.validity.valid)
     complain(
@@ -111,18 +111,16 @@ export function Form({
         bad.map(({ name, dataset, validationMessage }) => [name, dataset['wrong'] ?? validationMessage]),
       ),
     )
-    if (bad.length > 0) return
-    under.current = true
-    setBusy(true)
+    return bad.length > 0 ? undefined : deliver(element, Object.fromEntries(controls.map(valueOf)))
+  }
+
+  async function deliver(element: HTMLFormElement, values: Values): Promise<void> {
     try {
-      await send(Object.fromEntries(controls.map(valueOf)))
+      await send(values)
     } catch (error) {
       if (error instanceof ApiError) show(error, element)
       else if (error instanceof FieldError) complain({ [error.field]: error.message })
       else complain({}, errorText(error))
-    } finally {
-      under.current = false
-      setBusy(false)
     }
   }
 
@@ -147,7 +145,8 @@ export function Form({
         aria-label={label}
         onSubmit={(event) => {
           event.preventDefault()
-          if (!under.current) void run(event.currentTarget)
+          const element = event.currentTarget
+          run(() => submitted(element))
         }}
       >
         {children}

@@ -148,7 +148,7 @@ function InvitationRow({
           kind="quiet"
           small
           aria-label={t('Send again the invitation of {email}', { email })}
-          onPress={() => void resend()}
+          onPress={resend}
         >
           {t('Send again')}
         </Button>
@@ -157,7 +157,7 @@ function InvitationRow({
           small
           aria-label={t('Withdraw the invitation of {email}', { email })}
           onPress={() =>
-            void attempt(
+            attempt(
               () => api.invitations.remove({ params }),
               t('The invitation of {email} is withdrawn.', { email }),
             )

@@ -1,6 +1,7 @@
-// A button. While it is busy it keeps the focus and ignores presses, so that keyboard users do not lose their
-// position; a disabled one cannot be pressed at all.
+// A button. While it is busy, as until the promise of its press settles, it keeps the focus and ignores presses,
+// so that keyboard users do not lose their position; a disabled one cannot be pressed at all.
 import type { ButtonHTMLAttributes, ReactNode, Ref } from 'react'
+import { useOneAtATime, type Act } from './one-at-a-time.ts'
 
 export type Kind = 'main' | 'quiet' | 'danger' | 'bare'
 
@@ -14,7 +15,7 @@ export interface ButtonProps extends Omit<
   look?: string
   isDisabled?: boolean
   isPending?: boolean
-  onPress?: (() => void) | undefined
+  onPress?: Act | undefined
   ref?: Ref<HTMLButtonElement>
   children: ReactNode
 }
@@ -30,17 +31,19 @@ export function Button({
   children,
   ...rest
 }: ButtonProps) {
+  const [busy, run] = useOneAtATime()
+  const waits = isPending || busy
   return (
     <button
       {...rest}
       type={type}
       className={`button ${kind}${small ? ' small' : ''}${look && ` ${look}`}`}
       disabled={isDisabled}
-      aria-disabled={isPending || undefined}
-      data-pending={isPending || undefined}
+      aria-disabled={waits || undefined}
+      data-pending={waits || undefined}
       onClick={(event) => {
-        if (isPending) event.preventDefault()
-        else onPress?.()
+        if (waits) event.preventDefault()
+        else if (onPress) run(onPress)
       }}
     >
       {children}

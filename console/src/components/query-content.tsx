@@ -4,6 +4,7 @@ import type { UseQueryResult } from '@tanstack/react-query'
 import type { ReactNode } from 'react'
 import { errorText } from '../error-text.ts'
 import { Button } from './button.tsx'
+import type { Act } from './one-at-a-time.ts'
 import { t } from '../language/language.ts'
 
 export function Loading() {
@@ -17,7 +18,7 @@ export function Loading() {
   )
 }
 
-export function ErrorNotice({ error, again }: { error: unknown; again?: () => void }) {
+export function ErrorNotice({ error, again }: { error: unknown; again?: Act }) {
   return (
     <div className="says" role="alert">
       <p>{errorText(error)}</p>
@@ -55,7 +56,7 @@ export function QueryContent<T>({
       </>
     )
   }
-  return query.isError ? <ErrorNotice error={query.error} again={() => void query.refetch()} /> : <Loading />
+  return query.isError ? <ErrorNotice error={query.error} again={() => query.refetch()} /> : <Loading />
 }
 
 interface QueryListProps<T> {

@@ -115,7 +115,7 @@ function InviteDialog({ uid, close }: { uid: string; close: () => void }) {
             {open.data.map((one) => (
               <li key={one.id} className="acts">
                 <span>{sentenceOf(one)}</span>
-                <Button kind="quiet" small onPress={() => void revoke(one.id)}>
+                <Button kind="quiet" small onPress={() => revoke(one.id)}>
                   {t('Revoke')}
                 </Button>
               </li>

@@ -109,7 +109,7 @@ function SignInRow({ signIn }: { signIn: SignIn }) {
               ? t('Sign out here')
               : t('End the sign-in of {client} from {address}', { client, address: source })
           }
-          onPress={() => void end()}
+          onPress={end}
         >
           {current ? t('Sign out') : t('End')}
         </Button>

@@ -15,7 +15,7 @@ export function CopyMoment({ uid, channel, time_ms }: CopyMomentProps) {
     <Button
       kind="quiet"
       small
-      onPress={() => void copy(`${location.origin}${momentAddress(uid, channel, time_ms)}`)}
+      onPress={() => copy(`${location.origin}${momentAddress(uid, channel, time_ms)}`)}
     >
       {t('Copy link to this moment')}
     </Button>

@@ -77,7 +77,7 @@ export function BillingPage() {
               {customer.isPending ? (
                 <Loading />
               ) : (
-                <ErrorNotice error={customer.error} again={() => void customer.refetch()} />
+                <ErrorNotice error={customer.error} again={() => customer.refetch()} />
               )}
             </Panel>
           )}
@@ -136,9 +136,7 @@ function Beginning() {
           )}
         </p>
         <Button
-          onPress={() =>
-            void attempt(() => api.billing.createCustomer(), t('The namespace is a customer now.'))
-          }
+          onPress={() => attempt(() => api.billing.createCustomer(), t('The namespace is a customer now.'))}
         >
           {t('Begin')}
         </Button>
@@ -167,7 +165,7 @@ function Account({ customer }: { customer: Customer }) {
       <Panel
         title={t('Subscription')}
         acts={
-          <Button kind="quiet" small onPress={() => void openPortal()}>
+          <Button kind="quiet" small onPress={openPortal}>
             {t('Manage at the payment provider')}
           </Button>
         }
@@ -186,7 +184,7 @@ function Account({ customer }: { customer: Customer }) {
         title={t('Payment methods')}
         acts={
           customer.payment_methods.length > 0 && (
-            <Button kind="quiet" small onPress={() => void openPortal()}>
+            <Button kind="quiet" small onPress={openPortal}>
               {t('Add a card')}
             </Button>
           )
@@ -199,7 +197,7 @@ function Account({ customer }: { customer: Customer }) {
                 'Cards are added on the pages of the payment provider; this server never sees their numbers.',
               )}
             </p>
-            <Button kind="quiet" onPress={() => void openPortal()}>
+            <Button kind="quiet" onPress={openPortal}>
               {t('Add a card')}
             </Button>
           </Empty>
@@ -229,7 +227,7 @@ const subscribe = () => attempt(() => api.billing.createSubscription(), t('The s
 
 function Subscribe({ payable }: { payable: boolean }) {
   return payable ? (
-    <Button onPress={() => void subscribe()}>{t('Subscribe')}</Button>
+    <Button onPress={subscribe}>{t('Subscribe')}</Button>
   ) : (
     <p className="soft">{t('A card that can be charged comes first: add one and make it the default.')}</p>
   )
@@ -242,7 +240,7 @@ function None({ refused, payable }: { refused: ApiError; payable: boolean }) {
         <p className="soft">
           {t('The subscription goes on when it is paid, on the pages of the payment provider.')}
         </p>
-        <Button onPress={() => void openPortal()}>{t('Pay it')}</Button>
+        <Button onPress={openPortal}>{t('Pay it')}</Button>
       </Empty>
     )
   return (
@@ -334,7 +332,7 @@ function MethodRow({ method }: { method: Method }) {
             small
             aria-label={t('Make default: {name}', { name })}
             onPress={() =>
-              void attempt(
+              attempt(
                 () => api.billing.setDefaultPaymentMethod({ body }),
                 t('{name} is charged from now on.', { name }),
               )

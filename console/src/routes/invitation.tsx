@@ -58,7 +58,7 @@ export function InvitationPage() {
   if (opened.error)
     return (
       <AuthLayout title={t('Invitation')}>
-        <ErrorNotice error={opened.error} again={() => void opened.refetch()} />
+        <ErrorNotice error={opened.error} again={() => opened.refetch()} />
       </AuthLayout>
     )
   return opened.data ? <Invitation token={token} about={opened.data} /> : <Loading />

@@ -183,7 +183,7 @@ function Asking({ code, asks, leave, done }: AskingProps) {
           await done({ ...body, replaced: headers.get('x-replaced-device') })
         }}
         beside={
-          <Button kind="quiet" onPress={() => void refuse()}>
+          <Button kind="quiet" onPress={refuse}>
             {t('Refuse it')}
           </Button>
         }

@@ -128,7 +128,7 @@ function Search({ asked: first }: { asked: string }) {
         </ul>
       )}
       {found && found.next !== null && (
-        <Button kind="quiet" onPress={() => void look(found.asked, found)}>
+        <Button kind="quiet" onPress={() => look(found.asked, found)}>
           {t('More')}
         </Button>
       )}

@@ -51,7 +51,7 @@ export function SecondFactor() {
             {wrong}
           </p>
           <div>
-            <Button onPress={() => void begin()}>{t('Switch it on')}</Button>
+            <Button onPress={begin}>{t('Switch it on')}</Button>
           </div>
         </>
       )}
@@ -92,7 +92,7 @@ function SwitchOn({
         ))}
       </ul>
       <div className="acts">
-        <Button kind="quiet" small onPress={() => void copy(all)}>
+        <Button kind="quiet" small onPress={() => copy(all)}>
           {t('Copy the codes')}
         </Button>
         <a

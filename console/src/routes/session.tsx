@@ -269,7 +269,7 @@ function Download({ uid, terminal }: { uid: string; terminal: RecordedTerminal }
     }
   }
   return (
-    <Button kind="quiet" small isPending={got !== undefined} onPress={() => void download()}>
+    <Button kind="quiet" small isPending={got !== undefined} onPress={download}>
       {got === undefined ? t('Download') : t('Downloading … {size}', { size: megabytes(got) })}
     </Button>
   )

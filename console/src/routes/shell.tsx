@@ -34,7 +34,7 @@ export function Shell() {
   if (me.isError && !me.data)
     return (
       <AuthLayout title="Hawser">
-        <ErrorNotice error={me.error} again={() => void me.refetch()} />
+        <ErrorNotice error={me.error} again={() => me.refetch()} />
       </AuthLayout>
     )
   if (!me.data) return <Loading />

@@ -97,16 +97,16 @@ export function FileView({ session, path, name, get, close }: FileViewProps) {
       </p>
       <div className="choices">
         {content?.kind === 'text' && content.editable && !changed && (
-          <Button isDisabled={!isEdited} isPending={busy} onPress={() => void save(content.read)}>
+          <Button isDisabled={!isEdited} isPending={busy} onPress={() => save(content.read)}>
             {t('Save')}
           </Button>
         )}
         {changed && (
           <>
-            <Button kind="danger" isPending={busy} onPress={() => void save(true)}>
+            <Button kind="danger" isPending={busy} onPress={() => save(true)}>
               {t('Replace it all the same')}
             </Button>
-            <Button kind="quiet" onPress={() => void load()}>
+            <Button kind="quiet" onPress={load}>
               {t('Read it again')}
             </Button>
           </>

@@ -215,7 +215,7 @@ export function Files({ session, shown }: { session: string; shown: boolean }) {
           kind="quiet"
           small
           isDisabled={root === undefined || root === '/'}
-          onPress={() => void show(parentOf(root!))}
+          onPress={() => show(parentOf(root!))}
         >
           {t('Parent folder')}
         </Button>

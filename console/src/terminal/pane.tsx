@@ -165,14 +165,14 @@ export function TerminalPane(props: PaneProps) {
                 small
                 isPending={busy}
                 onPress={() =>
-                  void quietly(async () => goOn(await attachConnection(state.connection.session, size())))
+                  quietly(async () => goOn(await attachConnection(state.connection.session, size())))
                 }
               >
                 {t('Continue here')}
               </Button>
             )}
             {state.login && (
-              <Button small isPending={busy} onPress={() => void quietly(async () => open(state.login!))}>
+              <Button small isPending={busy} onPress={() => quietly(async () => open(state.login!))}>
                 {state.how === 'over' ? t('Reconnect') : t('New session')}
               </Button>
             )}
