@@ -14,6 +14,20 @@ export const aliases: Readonly<Record<string, string>> = {
   tag: 'tags',
 }
 
+/** Nouns that the contract does not have: what they are, and where their help points to. */
+const ownNouns: Readonly<Record<string, readonly [sentence: string, more?: string]>> = {
+  members: [
+    'People in the namespace, with their roles, and inviting more.',
+    'More: `hawser namespaces add-member`, `hawser namespaces update-member`, `hawser namespaces remove-member`, `hawser invitations`, `hawser roles`.',
+  ],
+  config: ['Settings of other programs.'],
+}
+
+const titles = new Map([
+  ...Object.entries(nouns).map(([noun, [, sentence]]) => [kebab(noun), sentence] as const),
+  ...Object.entries(ownNouns).map(([noun, [sentence]]) => [noun, sentence] as const),
+])
+
 const topics: Readonly<Record<string, () => string>> = {
   'exit-codes': () => ['Exit codes:', ...columns(Object.entries(exitCodes))].join('\n'),
   environment: () =>
@@ -34,7 +48,6 @@ export function helpOfTopic(name: string): string | undefined {
 export function overview(commands: readonly Command[]): string {
   const alone = commands.filter(({ words, hidden }) => words.length === 1 && !hidden)
   const pairs = commands.filter(({ words, hidden }) => words.length === 2 && !hidden)
-  const titles = new Map(Object.entries(nouns).map(([noun, [, sentence]]) => [kebab(noun), sentence]))
   const named = [...new Set(pairs.map(({ words }) => words[0]!))]
   const short = Object.fromEntries(Object.entries(aliases).map(([alias, noun]) => [noun, alias]))
   return [
@@ -45,11 +58,11 @@ export function overview(commands: readonly Command[]): string {
     'Commands:',
     ...columns(alone.map((command) => [command.words[0]!, command.summary])),
     '',
-    'Things, each with what can be done with them (`hawser <thing> --help`); alone it lists them:',
+    'Things, each with what can be done with them (`hawser <thing> --help`); alone, those that have `list` are listed:',
     ...columns(
       named.map((noun) => [
         noun === 'public-keys' ? `${noun}, ${short[noun]}` : noun,
-        titles.get(noun) ?? 'Settings of other programs.',
+        titles.get(noun) ?? '',
       ]),
     ),
     '',
@@ -72,10 +85,14 @@ export function overview(commands: readonly Command[]): string {
 
 export function helpOfNoun(commands: readonly Command[], noun: string): string {
   const own = commands.filter(({ words, hidden }) => words.length === 2 && words[0] === noun && !hidden)
+  const more = ownNouns[noun]?.[1]
   return [
+    titles.get(noun) ?? '',
+    '',
     `Usage: hawser ${noun} <verb> [arguments] [options]`,
     '',
     ...columns(own.map((command) => [command.words[1]!, command.summary])),
+    ...(more === undefined ? [] : ['', more]),
   ].join('\n')
 }
 

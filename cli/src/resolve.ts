@@ -174,7 +174,7 @@ export async function findMember(api: Client, tenant: string, text: string): Pro
   if (new RegExp(patterns.userId).test(text)) return text
   const { body } = await api.namespaces.get({ params: { tenant } })
   const found = body.members.filter(({ username }) => username === text.toLowerCase())
-  return only(found, `member ${safeText(text)}`, 'hawser namespaces get', ({ id }) => id).id
+  return only(found, `member ${safeText(text)}`, `hawser namespaces get ${tenant}`, ({ id }) => id).id
 }
 
 function only<T>(found: readonly T[], what: string, list: string, spell: (one: T) => string): T {

@@ -2,7 +2,7 @@
 // namespace.
 import Type, { type Static } from './type.ts'
 import { AgentUpdateMode } from './agents.ts'
-import { member, Role, user, userOrKey } from './access.ts'
+import { member, Role, roles, user, userOrKey } from './access.ts'
 import { variablePattern } from './environment.ts'
 import { sample } from './examples.ts'
 import { FilterQuery, paging, NamespaceName, TenantId, Timestamp, UserId } from './fields.ts'
@@ -77,6 +77,10 @@ const RequirePerson = Type.Boolean({
 const Search = Type.Boolean({
   description:
     'What recorded sessions showed is indexed and can be searched. Off: nothing is indexed, and what was is removed.',
+})
+
+const GrantedRole = Type.Enum([...roles], {
+  description: 'The member’s role in the namespace; only a hand-over makes somebody the owner.',
 })
 
 export const Namespace = Type.Object({
@@ -209,9 +213,13 @@ export const namespaces = {
       identifier: Type.Optional(
         Type.String({ minLength: 3, maxLength: 254, description: 'Username or e-mail.' }),
       ),
-      username: Type.Optional(Type.String({ minLength: 3, maxLength: 254 })),
-      email: Type.Optional(Type.String({ minLength: 3, maxLength: 254 })),
-      role: Role,
+      username: Type.Optional(
+        Type.String({ minLength: 3, maxLength: 254, description: 'The username, as older clients send it.' }),
+      ),
+      email: Type.Optional(
+        Type.String({ minLength: 3, maxLength: 254, description: 'The e-mail, as older clients send it.' }),
+      ),
+      role: GrantedRole,
     }),
     answer: Namespace,
     failures: ['conflict', 'forbidden', 'notFound'],
@@ -237,7 +245,7 @@ export const namespaces = {
     access: member('administrator', { of: 'path' }),
     audit: 'member.updated',
     params: memberParams,
-    body: Type.Object({ role: Type.Optional(Role) }),
+    body: Type.Object({ role: Type.Optional(GrantedRole) }),
     failures: ['forbidden', 'conflict'],
     example: { ...anObserver, body: { role: 'operator' } },
   }),

@@ -1,4 +1,4 @@
-// Members on the command line: what each role may do, leaving a namespace, handing one over, and
+// Members on the command line: their help and their list, what each role may do, leaving a namespace, handing one over, and
 // one's own sign-ins.
 import os from 'node:os'
 import { afterAll, beforeAll, expect, test } from 'vitest'
@@ -37,6 +37,42 @@ test('roles are shown as a table, of one thing, and as JSON', async () => {
   const { stdout: json } = await desk.hawser(['roles', '-o', 'json'])
   expect((JSON.parse(json) as unknown[]).length).toBeGreaterThan(50)
   expect((await desk.hawser(['roles', 'ropes'])).code).toBe(2)
+})
+
+test('the overview has a sentence of its own for each thing, and a thing with a list is listed alone', async () => {
+  const desk = await deskOf(sample.owner)
+  const { stdout } = await desk.hawser(['--help'])
+  const [, things = ''] = /^Things,.*:\n((?: {2}.*\n)+)/m.exec(stdout) ?? []
+  const sentences = things
+    .trim()
+    .split('\n')
+    .map((line) => line.trim().split(/ {2,}/))
+  expect(sentences.length).toBeGreaterThan(20)
+  expect(sentences.filter(([, sentence]) => !sentence)).toEqual([])
+  expect(new Set(sentences.map(([, sentence]) => sentence)).size).toBe(sentences.length)
+  expect(sentences).toContainEqual([
+    'members',
+    'People in the namespace, with their roles, and inviting more.',
+  ])
+
+  const { code, stdout: listed } = await desk.hawser(['members'])
+  expect(code).toBe(0)
+  expect(listed).toMatch(/^USERNAME +ROLE +ID\n/)
+  expect(listed).toMatch(new RegExp(`^${sample.owner.username} +owner +${sample.owner.id}$`, 'm'))
+})
+
+test('the help of members names commands that exist', async () => {
+  const desk = await deskOf(sample.owner)
+  const { stdout } = await desk.hawser(['members', '--help'])
+  expect(stdout).toMatch(/^People in the namespace.*\n\nUsage: hawser members /)
+  expect(stdout).toMatch(/^ {2}list +Who is in the namespace/m)
+  expect(stdout).toMatch(/^ {2}invite +Invites/m)
+  const named = [...stdout.matchAll(/`hawser ([a-z -]+)`/g)].map(([, words = '']) => words.split(' '))
+  expect(named).toContainEqual(['namespaces', 'add-member'])
+  for (const words of named) expect((await desk.hawser([...words, '--help'])).code, words.join(' ')).toBe(0)
+  const { stdout: adding } = await desk.hawser(['namespaces', 'add-member', '--help'])
+  expect(adding).not.toMatch(/ {2}string$/m)
+  expect(adding).toContain('only a hand-over makes somebody the owner')
 })
 
 test('leaving asks first, and goes on in another namespace', async () => {

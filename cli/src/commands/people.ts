@@ -1,4 +1,4 @@
-// Members and roles: what each role may do, leaving a namespace, and handing one over.
+// Members and roles: who is in the namespace, what each role may do, leaving a namespace, and handing one over.
 import { roles } from '@hawser/contract/access'
 import { roleMatrix } from '@hawser/contract/role-matrix'
 import type { Command } from '../command.ts'
@@ -29,6 +29,22 @@ const rolesCommand: Command = {
         })),
         { columns: ['thing', 'what', ...roles, 'api_keys'] },
       )
+    return undefined
+  },
+}
+
+const listMembers: Command = {
+  words: ['members', 'list'],
+  summary: 'Who is in the namespace, with their roles.',
+  async run(_, context) {
+    const api = context.api()
+    const tenant =
+      context.credential() === 'token' ? context.accounts.find(context.server())?.tenant : undefined
+    // An API key is for one namespace, which is the only one that it lists.
+    const { body } = tenant
+      ? await api.namespaces.get({ params: { tenant } })
+      : { body: (await api.namespaces.list()).body[0] }
+    context.print(body?.members ?? [], { columns: ['username', 'role', 'id'] })
     return undefined
   },
 }
@@ -95,4 +111,4 @@ const handOver: Command = {
   },
 }
 
-export const peopleCommands: readonly Command[] = [rolesCommand, leave, handOver]
+export const peopleCommands: readonly Command[] = [rolesCommand, listMembers, leave, handOver]
