@@ -473,7 +473,7 @@ export const devices = {
   choose: operation({
     title: 'Choice devices',
     summary:
-      'Keeps the chosen devices accepted and makes every other accepted device pending; only where namespaces are billed.',
+      'Keeps the chosen devices accepted and makes every other accepted device pending; only in a namespace that has more accepted devices than its limit.',
     method: 'POST',
     path: '/api/billing/device-choice',
     access: member('owner'),
@@ -488,7 +488,7 @@ export const devices = {
       ),
     }),
     failureBody: 'code',
-    failures: ['notFound', 'providerFailed'],
+    failures: ['notFound', 'conflict', 'providerFailed'],
     example: { body: { choices: [sample.device] } },
   }),
 }

@@ -73,7 +73,7 @@ describe.each(oneDatabase)('on %s', (_, options) => {
     expect(await place.namespace()).toMatchObject({ max_devices: -1, device_count: 4 })
   })
 
-  test('Stripe learns how many devices there are: accepted, turned away, deleted, chosen, replaced', async () => {
+  test('Stripe learns how many devices there are: accepted, turned away, deleted, replaced', async () => {
     await using place = await startBilled(await options())
     await place.accepted('tug-1')
     await place.subscribed()
@@ -88,7 +88,8 @@ describe.each(oneDatabase)('on %s', (_, options) => {
     await accept(place, next)
     await remove(place, next)
     await expect.poll(() => place.quantity()).toBe(2)
-    await place.owner.devices.choose({ body: { choices: [] } })
+    for (const { uid } of (await place.owner.devices.list({ query: { status: 'accepted' } })).body)
+      await place.owner.devices.setStatus({ params: { uid, status: 'pending' } })
     // One at least.
     await expect.poll(() => place.quantity()).toBe(1)
     const many = await Promise.all(Array.from({ length: 8 }, () => place.enrol()))
@@ -191,12 +192,29 @@ describe.each(oneDatabase)('on %s', (_, options) => {
       place.owner.devices.choose({ body: { choices: [...kept.slice(1), 'f'.repeat(64)] } }),
     ).rejects.toMatchObject({
       status: 404,
+      body: { message: expect.stringContaining('f'.repeat(64)) as unknown },
     })
     expect((await place.namespace()).device_count).toBe(4)
     await place.owner.devices.choose({ body: { choices: kept } })
     const after = (await place.owner.devices.list({ query: { status: 'accepted' } })).body
     expect(after.map(({ uid }) => uid).toSorted()).toEqual(kept.toSorted())
     expect(await evaluate(place)).toEqual({ can_accept: false, can_connect: true })
+  })
+
+  test('nothing is chosen while no device is too many, and nobody has to wait', async () => {
+    await using place = await startBilled(await options())
+    const nothing = async () =>
+      expect(place.owner.devices.choose({ body: { choices: [sample.device] } })).rejects.toMatchObject(
+        refused(409, 'within_limit'),
+      )
+    await place.accepted('tug-1')
+    await nothing()
+    await place.accepted('tug-2')
+    await nothing()
+    await place.subscribed()
+    for (const name of ['tug-3', 'tug-4']) await place.accepted(name)
+    await nothing()
+    expect((await place.namespace()).device_count).toBe(5)
   })
 
   test('without the key everything is unlimited again, and with it limited as before', async () => {

@@ -66,6 +66,12 @@ export function DeviceChoice({ limit, close }: { limit: number; close: () => voi
         await api.devices.choose({ body: { choices: [...picked.keys()] } })
         await showSaved(t('The other devices wait now.'))
       }}
+      refused={(error) => {
+        if (error.kind !== 'notFound') return undefined
+        setChosen(undefined)
+        void asked.refetch()
+        return t('A chosen device is no longer accepted; choose again.')
+      }}
     >
       <p className="soft">
         {t(

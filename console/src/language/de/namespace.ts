@@ -219,6 +219,12 @@ export const namespace = {
     'Auf diesem Server gibt es kein bestätigtes Konto mit diesem Namen. Bitten Sie die Person, zuerst eines anzulegen.',
   'There is no stream yet.': 'Es gibt noch keinen Stream.',
   'There is no subscription yet.': 'Es gibt noch kein Abonnement.',
+  'This is already under way; try again in a moment.':
+    'Das läuft bereits; versuchen Sie es gleich noch einmal.',
+  'This namespace is within its device limit; there is nothing to choose.':
+    'Dieser Namensraum hat nicht mehr Geräte, als er haben darf; es gibt nichts auszuwählen.',
+  'A chosen device is no longer accepted; choose again.':
+    'Ein gewähltes Gerät ist nicht mehr angenommen; wählen Sie neu.',
   'There is none yet.': 'Es gibt noch keine.',
   'They continue where they were when it is back in time. 0: they end with the connection.':
     'Ist es rechtzeitig zurück, gehen sie weiter, wo sie waren. 0: Sie enden mit der Verbindung.',

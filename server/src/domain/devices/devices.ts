@@ -12,7 +12,7 @@ import type { Stores, StoresInTransaction } from '../../storage/stores.ts'
 import { theServer, type Audit, type AuditActor, type Recorder } from '../audit/audit.ts'
 import type { MemberCaller } from '../callers/callers.ts'
 import { noProvider } from '../billing/billing.ts'
-import { hasRoom } from '../billing/device-limit.ts'
+import { hasRoom, isOver } from '../billing/device-limit.ts'
 import type { AgentUpdates } from './agent-updates.ts'
 import { change } from './device-status.ts'
 import { deviceView, heldSlots, roomIn } from './device-view.ts'
@@ -102,6 +102,13 @@ export interface DeviceRules extends Rules<'devices'> {
   /** Accepts a device without a caller, because the namespace has asked for such devices before. */
   acceptFor(tenant_id: string, uid: string): Promise<void>
 }
+
+const uidLength = 64
+const nothingToChoose = () =>
+  new Failure('conflict', {
+    message: 'This namespace is within its device limit; there is nothing to choose.',
+    code: 'within_limit',
+  })
 
 export function devices(parts: DeviceParts): DeviceRules {
   const { stores, audit, presence, bus, clock, auth, updates, signer, billed, mostTags } = parts
@@ -404,7 +411,13 @@ export function devices(parts: DeviceParts): DeviceRules {
       const demoted = await audit.change(caller, async (inside, record) => {
         const mine = inside.of(tenant_id).devices
         for (const uid of choices)
-          if ((await mine.find(uid))?.status !== 'accepted') throw new Failure('notFound')
+          if ((await mine.find(uid))?.status !== 'accepted')
+            throw new Failure('notFound', {
+              message: `choices: no accepted device has the uid ${uid.slice(0, uidLength)}`,
+            })
+        const max_devices = namespace?.max_devices ?? -1
+        if (!isOver({ accepted: await mine.countWithStatus('accepted'), max_devices }))
+          throw nothingToChoose()
         const uids = await mine.keepAccepted(choices, iso(clock.now()))
         for (const uid of uids) {
           await inside.of(tenant_id).sessions.closeOfDevice(uid)
