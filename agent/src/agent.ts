@@ -31,6 +31,10 @@ const beat_ms = 30_000
 /** A device that is not this machine, such as a container on it. */
 export interface ServedDevice {
   facts(): Facts
+  /** Calls back when it is called something else, until it is disposed. */
+  watch?(changed: () => void): Disposable
+  /** The server has taken a report about it, or takes none. */
+  known?(): void
   serve(
     stream: Duplex,
     shared: Pick<
@@ -140,6 +144,7 @@ export async function runAgent(
       const waiting = kept.waiting()
       return {
         info: told(),
+        ...(served ? { hostname: config.preferredHostname } : {}),
         ...(updates ? { agent: updates.report() } : {}),
         ...(waiting ? { kept: waiting } : {}),
       }
@@ -149,10 +154,12 @@ export async function runAgent(
       answer = news.agent ?? answer
       updates?.told(answer)
       memory.called()
+      served?.known?.()
     },
     watch(changed) {
       const watching = new DisposableStack()
       watching.use(kept.watch(changed))
+      watching.use(served?.watch?.(changed))
       watching.use(
         updates?.watch(() => {
           updates.told(answer)
@@ -171,6 +178,7 @@ export async function runAgent(
     log({ event: 'tunnel.up', uid: device!.uid, device: `${device!.namespace}.${device!.name}` })
     const isNew = updates?.connected() === true
     if (shared.has('report')) return
+    served?.known?.()
     if (isNew) void beat()
     beating = setInterval(() => void beat(), beat_ms * (0.9 + Math.random() / 5))
   }

@@ -1,10 +1,11 @@
 // `hawser-agent connector`: every running container of an engine on this machine is a device of its own, with
-// its own key and its own tunnel. A container is known by its id; when it stops its tunnel goes, and when it
-// is gone for good its key, too. One container's trouble is its own: the others go on. Settings beside the
-// agent's: DOCKER_HOST (unix:///var/run/docker.sock), with DOCKER_TLS_VERIFY and DOCKER_CERT_PATH as the
-// engine's own tools have them; PRIVATE_KEYS, the folder of the keys; CONNECTOR_LABEL, `name` or
-// `name=value`, which containers must have to be offered.
-import { readFileSync, rmSync } from 'node:fs'
+// its own key and its own tunnel. Which device a container is says container-keys.ts: it keeps its device when
+// it is renamed, and a new one takes over the device of one that is gone and had its name. When a container
+// stops its tunnel goes; when it is gone for good, the server is told, and the device gives up its name. One
+// container's trouble is its own. Settings beside the agent's: DOCKER_HOST (unix:///var/run/docker.sock), with
+// DOCKER_TLS_VERIFY and DOCKER_CERT_PATH as the engine's own tools have them; PRIVATE_KEYS, the folder of the
+// keys; CONNECTOR_LABEL, `name` or `name=value`, which containers must have to be offered.
+import { readFileSync } from 'node:fs'
 import { isIP } from 'node:net'
 import os from 'node:os'
 import path from 'node:path'
@@ -23,9 +24,9 @@ import {
 import { readShadow, accountState, today_days } from '@hawser/engine/shadow'
 import { runAgent, type Log, type ServedDevice } from './agent.ts'
 import { ConfigError, readCommon, type AgentConfig } from './config.ts'
+import { containerKeys, shown, type KeptContainer } from './container-keys.ts'
 import type { IdleMemory } from './idle-memory.ts'
-import { namespaceFile } from './namespace.ts'
-import { serverKeyFile } from './server-key.ts'
+import { goneReason } from './leaving.ts'
 import { passwords, type Passwords } from './passwords.ts'
 
 export interface ConnectorConfig {
@@ -49,8 +50,6 @@ export interface ConnectorConfig {
   readonly label: { readonly name: string; readonly value: string | undefined } | undefined
 }
 
-/** Devices are known by the short form of a container's id. */
-const shown = 12
 const defaultEngine = 'unix:///var/run/docker.sock'
 
 export function readConnectorConfig(
@@ -104,6 +103,26 @@ function tcp(host: string, secure: boolean, find: (name: string) => string): Eng
   }
 }
 
+/** How long the agent tries to say that a container is gone; the server may have rejected the device. */
+const farewell_ms = 60 * 60_000
+
+/** The agent of one container. */
+interface RunningContainer {
+  /** Undefined: the container is gone, and the server is being told. */
+  readonly container: string | undefined
+  readonly stopping: AbortController
+  readonly ended: Promise<void>
+  /** The container has this name now. */
+  rename(name: string): void
+}
+
+/** What the server is told that a container is called. */
+const hostnameOf = (name: string): string =>
+  name
+    .replaceAll('.', '_')
+    .replaceAll(/[^a-zA-Z0-9_-]/g, '-')
+    .slice(0, 64)
+
 /** Resolves when the signal stops it. */
 export async function runConnector(
   config: ConnectorConfig,
@@ -113,40 +132,64 @@ export async function runConnector(
 ): Promise<void> {
   const client = engineClient({ endpoint: () => config.engine })
   const check = passwords({ log })
-  const running = new Map<string, { readonly stopping: AbortController; readonly ended: Promise<void> }>()
-  /** Those that were seen in this life, whose keys are ours to remove. */
-  const seen = new Set<string>()
-  const keyOf = (id: string): string => path.join(config.keys, `${id.slice(0, shown)}.key`)
+  const keys = containerKeys(config.keys)
+  const running = new Map<string, RunningContainer>()
 
-  async function stop(ids: Iterable<string>): Promise<void> {
+  async function stop(identities: Iterable<string>): Promise<void> {
     await Promise.all(
-      [...ids].map(async (id) => {
-        running.get(id)?.stopping.abort()
-        await running.get(id)?.ended
+      [...identities].map(async (identity) => {
+        running.get(identity)?.stopping.abort()
+        await running.get(identity)?.ended
       }),
     )
   }
 
-  function start(container: Container, facts: EngineFacts): void {
-    const { id } = container
+  /** Runs the agent of a device until it is stopped. */
+  function run(device: KeptContainer, container: string | undefined, served: ServedDevice): void {
+    const { identity, keyFile } = device
     const stopping = new AbortController()
-    const about = (event: Record<string, unknown>): void => log({ ...event, container: id.slice(0, shown) })
+    const about = (event: Record<string, unknown>): void =>
+      log({ ...event, container: device.id.slice(0, shown) })
+    let hostname = hostnameOf(device.name)
+    const watching = new Set<() => void>()
     const agent: AgentConfig = {
       ...config.common,
-      keyFile: keyOf(id),
-      preferredHostname: container.name
-        .replaceAll('.', '_')
-        .replaceAll(/[^a-zA-Z0-9_-]/g, '-')
-        .slice(0, 64),
-      preferredIdentity: id.slice(0, shown),
+      keyFile,
+      get preferredHostname() {
+        return hostname
+      },
+      preferredIdentity: identity,
       singleUserPassword: '',
     }
-    const ended = runAgent(agent, about, stopping.signal, memory, standFor(client, container, facts, check))
+    const watched: ServedDevice = {
+      ...served,
+      watch(changed) {
+        watching.add(changed)
+        return { [Symbol.dispose]: () => void watching.delete(changed) }
+      },
+      known: () => container === undefined && stopping.abort(goneReason),
+    }
+    const limit =
+      container === undefined ? setTimeout(() => stopping.abort(goneReason), farewell_ms).unref() : undefined
+    const ended = runAgent(agent, about, stopping.signal, memory, watched)
       .catch((error: unknown) =>
         about({ level: 'error', event: 'container.failed', why: (error as Error).message }),
       )
-      .finally(() => void running.delete(id))
-    running.set(id, { stopping, ended })
+      .finally(() => {
+        clearTimeout(limit)
+        running.delete(identity)
+        if (container === undefined && stopping.signal.reason === goneReason) keys.told(device)
+      })
+    running.set(identity, {
+      container,
+      stopping,
+      ended,
+      rename(name) {
+        if (hostname === hostnameOf(name)) return
+        hostname = hostnameOf(name)
+        for (const changed of watching) changed()
+      },
+    })
   }
 
   const fits = ({ labels }: Container): boolean => {
@@ -158,22 +201,29 @@ export async function runConnector(
   const supervised = supervise({
     open: (stopped) => engineClient({ endpoint: () => config.engine, signal: stopped }),
     async found({ containers, more }, facts) {
+      const listed = new Set(containers.map(({ id }) => id))
+      const offered = containers.filter(fits)
+      // When the list was cut, a container that is not in it may still exist.
+      keys.settle(offered, (id) => more > 0 || listed.has(id))
       const wanted = new Map(
-        containers.filter((each) => each.running && fits(each)).map((each) => [each.id, each]),
+        offered
+          .filter((each) => each.running)
+          .map((each) => [(keys.of(each.id) ?? keys.add(each)).identity, each]),
       )
-      await stop([...running.keys()].filter((id) => !wanted.has(id)))
-      for (const [id, container] of wanted) {
-        seen.add(id)
-        if (!running.has(id) && !signal.aborted) start(container, facts)
+      await stop(
+        [...running]
+          .filter(([identity, { container }]) => wanted.get(identity)?.id !== container)
+          .map(([identity]) => identity),
+      )
+      if (signal.aborted) return
+      for (const [identity, container] of wanted) {
+        const device = keys.of(container.id)
+        running.get(identity)?.rename(container.name)
+        if (device && !running.has(identity))
+          run(device, container.id, standFor(client, container, facts, check))
       }
-      if (more > 0) return
-      const there = new Set(containers.map(({ id }) => id))
-      for (const id of seen) {
-        if (there.has(id)) continue
-        seen.delete(id)
-        const key = keyOf(id)
-        for (const file of [key, namespaceFile(key), serverKeyFile(key)]) rmSync(file, { force: true })
-      }
+      for (const device of keys.untold())
+        if (!running.has(device.identity)) run(device, undefined, goneContainer(device, facts))
     },
     lost: async () => stop(running.keys()),
     state: async (state, message) =>
@@ -193,20 +243,27 @@ export async function runConnector(
   await stop(running.keys())
 }
 
+const factsOf = ({ arch }: EngineFacts, image: string): ReturnType<ServedDevice['facts']> => ({
+  id: 'docker',
+  pretty_name: image,
+  version: `hawser-${version}`,
+  arch,
+  platform: 'connector',
+})
+
+/** Stands for a container that is gone while the server is told so. */
+function goneContainer({ image }: KeptContainer, facts: EngineFacts): ServedDevice {
+  return { facts: () => factsOf(facts, image), serve: async (stream) => void stream.destroy() }
+}
+
 function standFor(
   client: EngineClient,
   { id, image }: Container,
-  { arch }: EngineFacts,
+  engine: EngineFacts,
   check: Passwords,
 ): ServedDevice {
   return {
-    facts: () => ({
-      id: 'docker',
-      pretty_name: image,
-      version: `hawser-${version}`,
-      arch,
-      platform: 'connector',
-    }),
+    facts: () => factsOf(engine, image),
     serve: async (stream, shared) =>
       serveContainer(stream, {
         ...shared,

@@ -58,7 +58,6 @@ export function enrolment(
   updates?: Updates,
   onJoined: (config: AgentConfig, tenant_id: string) => void = rememberNamespace,
 ): (signal: AbortSignal) => Promise<Enrolled> {
-  const about = aboutDevice(config, identity, told)
   const known = config.enrolmentToken && rememberedNamespace(config.keyFile, config.enrolmentToken)
   let enrolment_token = known ? '' : config.enrolmentToken
   let tenant_id = known || config.tenant_id
@@ -68,8 +67,8 @@ export function enrolment(
       method: 'POST',
       url,
       body: {
-        ...about,
-        info: told(),
+        // Anew each time: a container may have been renamed.
+        ...aboutDevice(config, identity, told),
         ...(tenant_id ? { tenant_id } : {}),
         ...(enrolment_token ? { enrolment_token } : {}),
         ...(updates ? { agent: updates.report() } : {}),

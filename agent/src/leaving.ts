@@ -14,6 +14,8 @@ export interface Loss {
 
 /** The reason with which an update stops the agent. */
 export const updateReason = 'update'
+/** The reason with which the agent of a container stops that is gone for good. */
+export const goneReason = 'gone'
 
 const systemctl_ms = 500
 const longestWhy = 255
@@ -44,7 +46,7 @@ function bootId(): { boot_id?: string } {
 
 /** Why the agent was told to stop; the reason of its signal names an update. */
 export function leavingReason(reason: unknown, isMachine: boolean): LeavingReason {
-  if (reason === updateReason) return 'update'
+  if (reason === updateReason || reason === goneReason) return reason
   return isMachine && isShuttingDown() ? 'shutdown' : 'stopped'
 }
 

@@ -113,7 +113,7 @@ export const connectors = {
   remove: operation({
     title: 'Delete connector',
     summary:
-      'Removes a container engine; its containers are no longer offered. Devices without a session go with it.',
+      'Removes a container engine; its containers are no longer offered. Devices without a session go with it, the others give up their names and places.',
     method: 'DELETE',
     path: '/api/connector/:uid',
     access: member('administrator'),

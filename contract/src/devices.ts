@@ -106,6 +106,13 @@ export const Device = Type.Object({
     }),
   ),
   offline_parts: Type.Optional(SentenceParts),
+  waiting_reason: Type.Optional(
+    Type.String({
+      description:
+        'What it waits for, in a sentence: to be accepted, or for the name of its container. Only in Get device.',
+    }),
+  ),
+  waiting_parts: Type.Optional(SentenceParts),
   conflict: Type.Optional(
     Type.Object(
       { since: Timestamp, last_at: Timestamp, addresses: Type.Array(Type.String()) },

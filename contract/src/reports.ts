@@ -6,8 +6,11 @@ import { AgentReport, type AgentAnswer } from './agents.ts'
 import { ReportedInfo, type DeviceStatus } from './devices.ts'
 import { longestPing_s, mostKept, shortestPing_s } from './tunnel.ts'
 
-/** Why an agent leaves: it was stopped, the machine goes down, or its update takes over. */
-export const leavingReasons = ['stopped', 'shutdown', 'update'] as const
+/**
+ * Why an agent leaves: it was stopped, the machine goes down, its update takes over, or the container that
+ * it stands for is gone for good.
+ */
+export const leavingReasons = ['stopped', 'shutdown', 'update', 'gone'] as const
 export type LeavingReason = (typeof leavingReasons)[number]
 
 /** What the agent says once for each tunnel, for the timeline of its device. */
@@ -40,6 +43,12 @@ export type ConnectionReport = Static<typeof ConnectionReport>
 /** A line of the agent. */
 export const DeviceReport = Type.Object({
   info: Type.Optional(ReportedInfo),
+  hostname: Type.Optional(
+    Type.String({
+      pattern: '^[a-zA-Z0-9_.-]{0,255}$',
+      description: 'What the container is called, if the device is one.',
+    }),
+  ),
   agent: Type.Optional(AgentReport),
   connection: Type.Optional(ConnectionReport),
   leaving: Type.Optional(Type.Enum([...leavingReasons])),

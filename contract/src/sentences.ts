@@ -26,8 +26,9 @@ export const sentences = {
   'left-stopped': 'Its agent was stopped.',
   'left-shutdown': 'The machine was shut down or restarted.',
   'left-update': 'Its agent restarts for an update.',
+  'left-gone': 'Its container was removed.',
   'two-machines':
-    'Two machines use its identity: {place} and {address}. `hawser-agent reset-identity` on the copy gives it its own.',
+    'Two machines use its identity: {place} and {address}. Give the copy its own: by `hawser-agent reset-identity`, or without an agent by new SSH host keys.',
   flapping: 'It connected and disconnected all the time: {times} more events in a minute.',
   'status-changed': 'It is {status} now.',
   renamed: 'It was renamed from {before} to {after}.',
@@ -44,6 +45,7 @@ export const sentences = {
   'offline-stopped': 'Its agent was stopped at {left_at}.',
   'offline-shutdown': 'The machine was shut down or restarted at {left_at}.',
   'offline-update': 'Its agent restarts for an update at {left_at}.',
+  'offline-gone': 'Its container was removed at {left_at}.',
   'offline-silent': 'Its network has been gone since {gone_at}; the server noticed after {silent_s}.',
   'offline-lost': 'Its connection broke at {ended_at}: its network was cut, or its agent was killed.',
   'offline-closed':
@@ -54,6 +56,20 @@ export const sentences = {
   'offline-unproved': 'At {ended_at} it could not prove that it holds the device’s key.',
   'offline-stopping': 'The server stopped at {ended_at}, and the device has not come back.',
   'offline-ended': 'Its connection ended at {ended_at}.',
+
+  // What a device waits for.
+  'waits-person': 'It waits for somebody to accept it.',
+  'waits-set-back': 'Somebody set it back, so it waits for somebody to accept it again.',
+  'waits-connector': 'Its connector accepts containers at once, but cannot accept this one yet.',
+  'waits-name':
+    'The name {device} is taken by another accepted device. Rename or remove one of them. Names of containers become names of devices in small letters, with _ for dots.',
+  'waits-twin': 'It is the same container as {device}, which another connector or an agent offers.',
+  'waits-mac': 'It has the same MAC address as {device}; accepting it replaces that device.',
+  'waits-room': 'The namespace has as many devices as it may have.',
+  'waits-gone':
+    'Its container is gone. Its sessions stay, and a new container with its name takes its place here.',
+  'keeps-name':
+    'Its container is called {container}, but another accepted device has that name, so it stays {device}.',
 
   // The steps of a login, in their order.
   'sign-in-untold': 'Whether {person} is signed in, only they can tell.',
@@ -66,6 +82,7 @@ export const sentences = {
   'device-accepted': '{device} is an accepted device of {namespace}.',
   'device-unknown': 'The namespace {namespace} has no device {device}.',
   'device-not-accepted': '{device} is {status}: people reach it once somebody has accepted it.',
+  'device-gone': 'The container of {device} is gone.',
   'device-connected': '{device} is connected.',
   'device-offline': '{device} is offline.',
   'no-rules': 'The namespace has no active firewall rules, so everything is allowed.',
@@ -106,6 +123,9 @@ export const sentences = {
   'attempts-too-many':
     'Too many logins from {source} have failed; passwords from there are refused for {seconds} s.',
   'attempts-few': 'Few enough logins from {source} have failed.',
+  'password-not-taken':
+    '{device} is a container of a connector, which takes no passwords: log in with a public key of the namespace.',
+  'account-container': '{username} must be a user of the container, in its /etc/passwd.',
   'account-password': 'The device checks the password; the server does not know it.',
   'account-agentless':
     'The device has no agent: its SSH server has to take the namespace’s login key for {username}.',

@@ -71,7 +71,7 @@ export function engineClient({
   async function ask(
     options: { method: string; path: string; body?: object | undefined; upgrade?: boolean },
     signal: AbortSignal,
-  ): Promise<{ response: http.IncomingMessage; socket?: Duplex | undefined }> {
+  ): Promise<{ response: http.IncomingMessage; socket?: Duplex | undefined; isPlain: boolean }> {
     const to = await orAborted(Promise.resolve().then(endpoint), signal)
     const text = options.body === undefined ? undefined : JSON.stringify(options.body)
     const secure = 'tls' in to && to.tls !== undefined
@@ -91,11 +91,12 @@ export function engineClient({
       signal,
       agent: false,
     }
+    const isPlain = !secure && !('socketPath' in to)
     return new Promise((resolve, reject) => {
-      const request = (secure ? https : http).request(settings, (response) => resolve({ response }))
+      const request = (secure ? https : http).request(settings, (response) => resolve({ response, isPlain }))
       request.on('upgrade', (response, socket, head) => {
         if (head.length > 0) socket.unshift(head)
-        resolve({ response, socket })
+        resolve({ response, socket, isPlain })
       })
       request.on('error', (error: NodeJS.ErrnoException) => reject(unreached(error)))
       request.end(text)
@@ -108,12 +109,17 @@ export function engineClient({
     signal: AbortSignal,
   ): Promise<Awaited<ReturnType<typeof ask>>> {
     const answer = await ask(options, signal)
-    const { response, socket } = answer
+    const { response, socket, isPlain } = answer
     const status = response.statusCode ?? 0
     if (socket || status === 200 || (options.method === 'POST' && status > 200 && status < 300)) return answer
     const said = await read(response, largestComplaint_bytes, signal).catch(() => Buffer.alloc(0))
     response.destroy()
-    throw new EngineFailure(`The engine answered with status ${status}.`, { status, detail: messageIn(said) })
+    // An engine answers so to a request without TLS where it expects TLS.
+    const hint = status === 400 && isPlain ? '; it may expect TLS' : ''
+    throw new EngineFailure(`The engine answered with status ${status}${hint}.`, {
+      status,
+      detail: messageIn(said),
+    })
   }
 
   async function bytes(options: Parameters<typeof ask>[0], most_bytes: number): Promise<Buffer> {
@@ -191,10 +197,28 @@ function isTimeout(error: unknown): boolean {
   return error instanceof Error && (error.name === 'AbortError' || error.name === 'TimeoutError')
 }
 
+/** What errors of TLS mean, by their codes. */
+const tlsMistakes: readonly (readonly [codes: RegExp, meaning: string])[] = [
+  [
+    /SELF_SIGNED_CERT|^UNABLE_TO_(VERIFY_LEAF_SIGNATURE|GET_ISSUER_CERT)|^CERT_(SIGNATURE_FAILURE|UNTRUSTED)/,
+    'Its certificate was not signed by the certificate authority of this connector.',
+  ],
+  [/^CERT_HAS_EXPIRED/, 'Its certificate has expired.'],
+  [/^CERT_NOT_YET_VALID/, 'Its certificate is not valid yet.'],
+  [/^ERR_TLS_CERT_ALTNAME_INVALID/, 'Its certificate is for another name or address.'],
+  [
+    /_ALERT_(UNKNOWN_CA|BAD_CERTIFICATE|CERTIFICATE_\w+|DECRYPT_ERROR|ACCESS_DENIED|HANDSHAKE_FAILURE)/,
+    'It does not accept the client certificate of this connector.',
+  ],
+  [/^(EPROTO|ERR_SSL_(WRONG_VERSION_NUMBER|PACKET_LENGTH_TOO_LONG))/, 'It does not speak TLS on this port.'],
+]
+
 function unreached(error: NodeJS.ErrnoException): EngineFailure {
-  return isTimeout(error)
-    ? tooLate(error)
-    : new EngineFailure(`The engine cannot be reached (${error.code ?? 'failed'}).`, { cause: error })
+  if (isTimeout(error)) return tooLate(error)
+  const code = error.code ?? 'failed'
+  const meaning = tlsMistakes.find(([codes]) => codes.test(code))?.[1]
+  const sentence = `The engine cannot be reached (${code}).`
+  return new EngineFailure(meaning === undefined ? sentence : `${sentence} ${meaning}`, { cause: error })
 }
 
 /** Finding out where to go takes time, too: names have to be resolved. */

@@ -2,7 +2,7 @@
 // is a device with its own key and tunnel; the server knows of no connector.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, statSync, writeFileSync } from 'node:fs'
+import { statSync } from 'node:fs'
 import path from 'node:path'
 import { createInterface } from 'node:readline'
 import { beforeAll, describe, expect, test } from 'vitest'
@@ -73,16 +73,63 @@ describe('the agent beside an engine', () => {
     expect((await dock.ssh('cabin_1', 'cat /tmp/crate')).stdout.toString()).toBe('cargo')
 
     const key = path.join(agent.keys, `${id.slice(0, 12)}.key`)
-    expect(statSync(key).mode & 0o777).toBe(0o600)
-    // What an enrolment token leaves beside it.
-    writeFileSync(`${key}.namespace`, '')
+    for (const file of [key, `${key}.container`]) expect(statSync(file).mode & 0o777).toBe(0o600)
     await dock.docker.docker('stop', 'cabin.1')
     await dock.device('cabin_1', { online: false, status: 'accepted' })
     await dock.docker.docker('start', 'cabin.1')
     expect((await dock.device('cabin_1', { online: true, status: 'accepted' })).uid).toBe(device.uid)
     await dock.docker.docker('rm', '-f', 'cabin.1')
-    await dock.device('cabin_1', { online: false })
-    await eventually(() => expect([key, `${key}.namespace`].filter((file) => existsSync(file))).toEqual([]))
+    await dock.device('cabin_1', { online: false, status: 'removed' })
+  })
+
+  test('follows names: each leads to the container that has it, whatever was done to them', async () => {
+    const accepted = async (name: string) => {
+      await dock.docker.container(name)
+      return dock.accepted(name)
+    }
+    /** The container that a name of the gateway leads to; HOSTNAME is the short id of the container. */
+    const leadsTo = async (name: string): Promise<string> =>
+      (await dock.ssh(name, 'hostname')).stdout.toString().trim()
+    const idOf = async (name: string): Promise<string> =>
+      (await dock.docker.docker('inspect', '-f', '{{.Id}}', name)).slice(0, 12)
+    const bothAgree = async (...names: string[]) => {
+      for (const name of names) {
+        await eventually(async () => expect(await leadsTo(name)).toBe(await idOf(name)))
+      }
+    }
+    const first = startConnector()
+    const web = await accepted('web')
+    await bothAgree('web')
+    // Replaced: the device is the same, and so is its history.
+    await dock.docker.docker('rm', '-f', 'web')
+    await dock.device('web', { uid: web.uid, status: 'removed' })
+    await dock.docker.container('web')
+    await dock.device('web', { uid: web.uid, status: 'accepted', online: true })
+    await bothAgree('web')
+    // Swapped, as in a blue/green deployment, under a session that goes on.
+    const next = await accepted('web-new')
+    await using running = dock.start('web', 'echo in; cat')
+    await running.until(/in\n/)
+    await dock.docker.docker('rename', 'web', 'web-old')
+    await dock.docker.docker('rename', 'web-new', 'web')
+    await dock.device('web', { uid: next.uid, status: 'accepted' })
+    await dock.device('web-old', { uid: web.uid, status: 'accepted' })
+    await bothAgree('web', 'web-old')
+    running.child.stdin.end('still here\n')
+    expect(await running.status).toBe(0)
+    expect(running.stdout()).toContain('still here')
+    // Replaced while the agent is away, and one removed that had been stopped before.
+    await dock.docker.docker('stop', 'web-old')
+    await dock.device('web-old', { online: false, status: 'accepted' })
+    await first[Symbol.asyncDispose]()
+    await dock.docker.docker('rm', '-f', 'web', 'web-old')
+    await dock.docker.container('web')
+    await using _ = startConnector()
+    await dock.device('web', { uid: next.uid, status: 'accepted', online: true })
+    await dock.device('web-old', { uid: web.uid, status: 'removed' })
+    await bothAgree('web')
+    await dock.docker.docker('rm', '-f', 'web')
+    await dock.device('web', { uid: next.uid, status: 'removed' })
   })
 
   test('takes the password that the container itself has for a user, and no other', async () => {

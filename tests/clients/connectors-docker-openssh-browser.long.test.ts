@@ -42,6 +42,9 @@ test('an administrator adds an engine, lets its container in, and manages the co
   // Its container waits, is let in, and says what it is.
   await row(page, where).getByRole('link', { name: 'Those that wait' }).click()
   await heading(page, 'Devices')
+  await page.getByRole('link', { name: 'deck', exact: true }).click()
+  await seen(page, 'It waits for somebody to accept it.')
+  await page.goBack()
   await row(page, 'deck').waitFor()
   await press(page, 'Accept deck')
   await told(page, 'deck is accepted.')
@@ -59,6 +62,16 @@ test('an administrator adds an engine, lets its container in, and manages the co
   await choose(page, `More for ${where}`, 'Switch on')
   await row(page, where).getByText('connected', { exact: true }).waitFor()
   await dock.device('deck', { online: true })
+
+  // Its container is removed: it is found among the removed ones, and its page says what became of it.
+  await dock.docker.docker('rm', '-f', 'deck')
+  await dock.device('deck', { status: 'removed' })
+  await goTo(page, 'Devices')
+  await page.getByRole('link', { name: 'Removed' }).click()
+  await page.getByRole('link', { name: 'deck', exact: true }).click()
+  await seen(page, 'Its container is gone.')
+  expect(await page.getByRole('button', { name: 'Accept', exact: true }).count()).toBe(0)
+  await goTo(page, 'Connectors')
 
   // What is wrong is said: nobody listens there, and the server's own door.
   await choose(page, `More for ${where}`, 'Edit …')

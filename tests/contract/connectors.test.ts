@@ -100,6 +100,7 @@ describe('a connector', () => {
     ['a page', 200, '<html></html>'],
     ['a list', 200, '[]'],
     ['a refusal', 403, '{}'],
+    ['facts of another service', 200, '{"name":"crane"}'],
   ])('whose engine answers with %s says so and does not show it', async (_, code, text) => {
     await using engine = await startEngine({
       answer: (_request, response) => response.writeHead(code).end(text),

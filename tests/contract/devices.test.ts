@@ -405,7 +405,8 @@ describe('limits and choice', () => {
 
   test('choosing keeps the chosen devices and makes the others wait', async () => {
     await using place = await startBilled()
-    await place.rooms.stores.namespaces.save(sample.tenant, { max_devices: -1 })
+    const limit = (max_devices: number) => place.rooms.stores.namespaces.save(sample.tenant, { max_devices })
+    await limit(-1)
     const [tug, barge, scow] = [
       await place.accepted('tug'),
       await place.accepted('barge'),
@@ -416,6 +417,7 @@ describe('limits and choice', () => {
     const live = await session(place, scow.uid, 'd1')
     const before = await get(place, scow.uid)
     place.clock.forward(1)
+    await limit(3)
     await place.owner.devices.choose({ body: { choices: [tug.uid, barge.uid] } })
     const statuses = async () =>
       Promise.all(
@@ -427,8 +429,12 @@ describe('limits and choice', () => {
     expect((await get(place, scow.uid)).status_update_at > before.status_update_at).toBe(true)
     expect((await place.observer.sessions.get({ params: { uid: live } })).body.active).toBe(false)
     // As an older client spells it.
+    await limit(1)
     await place.owner.devices.choose({ body: { devices: [{ uid: tug.uid }] } })
     expect(await statuses()).toEqual(['accepted', 'pending', 'pending', 'rejected', 'pending'])
+    await limit(-1)
+    await place.owner.devices.accept({ params: { uid: scow.uid } })
+    await limit(1)
     await place.owner.devices.choose({ body: { choices: [] } })
     expect(await statuses()).toEqual(['pending', 'pending', 'pending', 'rejected', 'pending'])
   })
@@ -437,16 +443,25 @@ describe('limits and choice', () => {
     await using place = await startBilled()
     const foreign = await place.enrol({ tenant_id: sample.otherTenant })
     await place.stranger.devices.accept({ params: { uid: foreign.uid } })
-    const uids = Array.from({ length: 4 }, () => sample.device)
-    for (const [choices, status] of [
-      [[elsewhere], 404],
-      [[sample.pendingDevice], 404],
-      [[sample.device, foreign.uid], 404],
-      [uids, 400],
+    const refuses = async (choices: string[], how: object) =>
+      expect(place.owner.devices.choose({ body: { choices } })).rejects.toMatchObject(how)
+    for (const [uid, ...others] of [
+      [elsewhere],
+      [sample.pendingDevice],
+      [foreign.uid, sample.device],
+      ['y'.repeat(100)],
     ] as const)
-      await expect(place.owner.devices.choose({ body: { choices: [...choices] } })).rejects.toMatchObject(
-        refused(status),
-      )
+      await refuses([...others, uid], {
+        status: 404,
+        body: { message: `choices: no accepted device has the uid ${uid.slice(0, 64)}` },
+      })
+    await refuses(
+      Array.from({ length: 4 }, () => sample.device),
+      refused(400),
+    )
+    // One is accepted, and three may be.
+    for (const choices of [[], [sample.device]])
+      await refuses(choices, { status: 409, body: { code: 'within_limit' } })
     await expect(place.owner.devices.choose({ body: {} })).rejects.toMatchObject(refused(400))
     await expect(place.administrator.devices.choose({ body: { choices: [] } })).rejects.toMatchObject(
       refused(403),

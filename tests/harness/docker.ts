@@ -132,6 +132,7 @@ export async function startDocker({
       const all = daemon ? await docker('ps', '-aq').catch(() => '') : ''
       if (all) await docker('rm', '-f', ...all.split('\n')).catch(() => undefined)
       await kill()
+      await unmountBelow(folder)
       rmSync(folder, { recursive: true, force: true, maxRetries: 10, retryDelay: 100 })
     },
   }
@@ -184,6 +185,15 @@ export async function importImage(
   if (packed.status !== 0) throw new Error(packed.stderr)
   await docker.docker('import', '--change', 'CMD ["sh"]', tar, name)
   rmSync(tar)
+}
+
+/** An engine that had no time to stop its containers leaves its mounts behind. */
+async function unmountBelow(folder: string): Promise<void> {
+  const points = readFileSync('/proc/mounts', 'utf8')
+    .split('\n')
+    .map((line) => line.split(' ')[1] ?? '')
+  for (const point of points.filter((each) => each.startsWith(`${folder}/`)).toReversed())
+    await run('umount', ['-l', point])
 }
 
 /** Somebody listens on the socket. */

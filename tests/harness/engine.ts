@@ -1,7 +1,8 @@
 // A container engine for tests that need none: a small HTTP server that says of itself what a real one does
-// and has no container, in the clear or over TLS with client certificates, or misbehaves as told. A real one
+// and lists the containers that a test shows, in the clear or over TLS with client certificates, or misbehaves as told. A real one
 // is in docker.ts. The certificates were made for these tests and guard nothing; they are good for 127.0.0.1
 // from 2020 to 2120.
+import { createHash } from 'node:crypto'
 import { once } from 'node:events'
 import http from 'node:http'
 import https from 'node:https'
@@ -72,7 +73,18 @@ export interface TestEngine extends AsyncDisposable {
   readonly port: number
   /** What was asked, in order: method, path and the Host header. */
   readonly asked: { method: string; path: string; host: string }[]
+  /** The containers that it has from now on, newest first; whoever follows them is notified. */
+  show(containers: readonly TestContainer[]): void
 }
+
+export interface TestContainer {
+  readonly id: string
+  readonly name: string
+  readonly running?: boolean
+}
+
+/** The id of a container, 64 hex digits, made of a word. */
+export const containerId = (word: string): string => createHash('sha256').update(word).digest('hex')
 
 export interface TestEngineOptions {
   /** Speak TLS, and only to those with a certificate of ours. */
@@ -90,17 +102,29 @@ export async function startEngine({
   answer,
 }: TestEngineOptions = {}): Promise<TestEngine> {
   const asked: TestEngine['asked'] = []
+  const followers = new Set<http.ServerResponse>()
+  let containers: readonly TestContainer[] = []
   const listener: http.RequestListener = (request, response) => {
     asked.push({ method: request.method ?? '', path: request.url ?? '', host: request.headers.host ?? '' })
     if (answer) answer(request, response)
     else if (request.url === '/info') json(response, engineInfo)
     else if (request.url === '/version')
       json(response, { ApiVersion: '1.41', Arch: 'amd64', Version: '20.10.24' })
-    else if (request.url?.startsWith('/containers/json')) json(response, [])
-    // News that never come.
-    else if (request.url?.startsWith('/events'))
+    else if (request.url?.startsWith('/containers/json'))
+      json(
+        response,
+        containers.map(({ id, name, running = true }) => ({
+          Id: id,
+          Names: [`/${name}`],
+          Image: 'local/busybox:1',
+          State: running ? 'running' : 'exited',
+        })),
+      )
+    else if (request.url?.startsWith('/events')) {
       response.writeHead(200, { 'content-type': 'application/json' }).flushHeaders()
-    else response.writeHead(404).end()
+      followers.add(response)
+      response.once('close', () => followers.delete(response))
+    } else response.writeHead(404).end()
   }
   const { engineCert: cert, engineKey: key, ca } = certificates
   const server = secure
@@ -113,6 +137,10 @@ export async function startEngine({
   return {
     port: (server.address() as AddressInfo).port,
     asked,
+    show(now) {
+      containers = now
+      for (const follower of followers) follower.write('{"status":"start"}\n')
+    },
     async [Symbol.asyncDispose]() {
       server.closeAllConnections()
       server.close()

@@ -75,7 +75,10 @@ const calls: Calls = {
     findAcceptedByName: (store, theirs) => store.findAcceptedByName(theirs.name),
     findAcceptedByMac: (store, theirs) => store.findAcceptedByMac(theirs.mac),
     acceptedByMacs: (store, theirs) => store.acceptedByMacs([theirs.mac]),
+    acceptedByNames: (store, theirs) => store.acceptedByNames([theirs.name]),
     ofConnector: (store, theirs) => store.ofConnector(theirs.connector),
+    goneOfConnector: (store, theirs) => store.goneOfConnector(theirs.connector),
+    toRename: (store) => store.toRename(),
     insert: (store, theirs) =>
       store.insert(
         device({ name: theirs.name, mac: theirs.mac, status: 'accepted', tags: `["${theirs.tag}"]` }),

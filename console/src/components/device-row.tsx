@@ -102,29 +102,19 @@ export function DeviceRow({ device, may, ticked, tick }: DeviceRowProps) {
             look="square"
             aria-label={t('Copy SSH line {name}', { name })}
             title={t('Copy SSH line')}
-            onPress={() => void copy(lines.ssh(device.namespace, name))}
+            onPress={() => copy(lines.ssh(device.namespace, name))}
           >
             <Icon name="copy" />
             <span className="unseen">{t('Copy SSH line')}</span>
           </Button>
         )}
-        {may && status !== 'accepted' && (
-          <Button
-            kind="quiet"
-            small
-            aria-label={t('Accept {name}', { name })}
-            onPress={() => void acts.accept()}
-          >
+        {may && status !== 'accepted' && status !== 'removed' && (
+          <Button kind="quiet" small aria-label={t('Accept {name}', { name })} onPress={acts.accept}>
             {t('Accept')}
           </Button>
         )}
         {may && status === 'pending' && (
-          <Button
-            kind="bare"
-            small
-            aria-label={t('Reject {name}', { name })}
-            onPress={() => void acts.reject()}
-          >
+          <Button kind="bare" small aria-label={t('Reject {name}', { name })} onPress={acts.reject}>
             {t('Reject')}
           </Button>
         )}

@@ -10,7 +10,7 @@ import { Button, LinkButton } from '../components/button.tsx'
 import { Copyable } from '../components/copy.tsx'
 import { useDeviceActions } from '../components/device-actions.tsx'
 import { DeviceContainers } from '../components/device-containers.tsx'
-import { DeviceForwards } from '../components/device-forwards.tsx'
+import { containerPlatform, DeviceForwards } from '../components/device-forwards.tsx'
 import { DeviceNotesPanel } from '../components/device-notes.tsx'
 import { DeviceAccess } from '../components/device-access.tsx'
 import { OwnSessions } from '../components/continue-session.tsx'
@@ -85,7 +85,9 @@ function Shown({ device }: { device: Device }) {
       acts={
         <>
           {status === 'accepted' && mayConnect && <Terminal device={device} />}
-          {may && status !== 'accepted' && <Button onPress={() => void acts.accept()}>{t('Accept')}</Button>}
+          {may && status !== 'accepted' && status !== 'removed' && (
+            <Button onPress={acts.accept}>{t('Accept')}</Button>
+          )}
           {mayDelete && (
             <Button kind="quiet" onPress={() => setAsksWhy(true)}>
               {t('Why?')}
@@ -115,12 +117,14 @@ function Shown({ device }: { device: Device }) {
       {device.offline_reason !== undefined && (
         <p className="says">{said(device.offline_reason, device.offline_parts)}</p>
       )}
+      {device.waiting_reason !== undefined && (
+        <p className="says">{said(device.waiting_reason, device.waiting_parts)}</p>
+      )}
       {status === 'accepted' && <OwnSessions device={device.uid} />}
       <div className="with-side">
         <div className="stack">
-          {status === 'accepted' ? (
-            <Connect device={device} />
-          ) : (
+          {status === 'accepted' && <Connect device={device} />}
+          {status !== 'accepted' && status !== 'removed' && (
             <Panel title={t('Connect')}>
               <p className="soft">{t('It can be reached once it is accepted.')}</p>
             </Panel>
@@ -147,7 +151,9 @@ function Shown({ device }: { device: Device }) {
                 {status === 'accepted' && <AgentUpdate device={device} may={may} />}
               </Fact>
               <Fact name={t('Address')}>{device.remote_addr}</Fact>
-              <Fact name={t('MAC address')}>{isolated(device.identity.mac)}</Fact>
+              <Fact name={info.platform === containerPlatform ? t('Container id') : t('MAC address')}>
+                {isolated(device.identity.mac)}
+              </Fact>
               <Fact name={t('Seen last')}>{inFull(device.last_seen)}</Fact>
               {device.ping_interval !== undefined && (
                 <Fact name={t('Pings')}>

@@ -45,6 +45,7 @@ const tabs = [
   ['pending', msg('Waiting'), 'pending_devices'],
   ['rejected', msg('Rejected'), 'rejected_devices'],
   ['unused', msg('Unused'), undefined],
+  ['removed', msg('Removed'), undefined],
 ] as const
 
 const emptyWords: Readonly<Partial<Record<DeviceStatus, string>>> = {
@@ -52,6 +53,7 @@ const emptyWords: Readonly<Partial<Record<DeviceStatus, string>>> = {
   pending: msg('No device waits to be let in.'),
   rejected: msg('No device is rejected.'),
   unused: msg('No device is unused.'),
+  removed: msg('No container is gone.'),
 }
 
 const none: Chosen = new Map()
@@ -293,12 +295,7 @@ function Export({ search }: { search: DevicesSearch }) {
     }
   }
   return (
-    <Button
-      kind="quiet"
-      aria-label={t('Export as CSV')}
-      isPending={count !== undefined}
-      onPress={() => void run()}
-    >
+    <Button kind="quiet" aria-label={t('Export as CSV')} isPending={count !== undefined} onPress={run}>
       <Icon name="download" />
       {count !== undefined && count}
     </Button>

@@ -34,6 +34,8 @@ import { agentless, type AgentlessRules } from '../domain/devices/agentless.ts'
 import type { Budgets } from '../domain/devices/budgets.ts'
 import { connectors } from '../domain/devices/connectors.ts'
 import { containerDevices } from '../domain/devices/container-devices.ts'
+import { containers } from '../domain/devices/containers.ts'
+import { deviceWaiting } from '../domain/devices/device-waiting.ts'
 import { deviceNotes } from '../domain/devices/device-notes.ts'
 import { deviceView } from '../domain/devices/device-view.ts'
 import { devices } from '../domain/devices/devices.ts'
@@ -352,6 +354,15 @@ async function makeRooms(setting: Setting): Promise<Rooms> {
   const stored = { kept: stores.hostKeys, vault, now: () => iso(clock.now()) }
   const approving = await approvals(stored, clock)
   const identifying = await identitySigner(stored, clock)
+  const containerRules = containers({
+    stores,
+    audit,
+    presence: present,
+    bus,
+    clock,
+    timeline: evidence.timeline,
+  })
+  const waitingReason = deviceWaiting({ stores, clock })
   const auth = enrolment({
     stores,
     tokens: issued,
@@ -391,6 +402,8 @@ async function makeRooms(setting: Setting): Promise<Rooms> {
     mostTags: config.HAWSER_DEVICE_TAGS,
     billed,
     isConnected,
+    followNames: containerRules.followNames,
+    waitingReason,
     onReplaced: ({ tenant_id: tenant, uid, before, replaced, by }) =>
       log.warn({
         event: 'device.replaced',
@@ -402,7 +415,8 @@ async function makeRooms(setting: Setting): Promise<Rooms> {
         by,
       }),
   })
-  const containers = containerDevices({
+  const ofConnectors = containerDevices({
+    containers: containerRules,
     stores,
     audit,
     presence: present,
@@ -421,7 +435,7 @@ async function makeRooms(setting: Setting): Promise<Rooms> {
     engine: engines,
     bus,
     clock,
-    leave: containers.leave,
+    leave: ofConnectors.leave,
   })
   const enrolmentKeyRules = enrolmentKeys({
     stores,
@@ -488,6 +502,7 @@ async function makeRooms(setting: Setting): Promise<Rooms> {
         keys,
         isConnected,
         offlineReason: evidence.timeline.offlineReason,
+        waitingReason,
         mustWait: (source) => self.mustWait?.(source) ?? 0,
       }),
     },
@@ -517,7 +532,14 @@ async function makeRooms(setting: Setting): Promise<Rooms> {
     subscriptions: paying.subscriptions,
     releases,
     updates,
-    reports: deviceReports({ stores, bus, updates, longestPing_s: config.HAWSER_PING_INTERVAL }),
+    reports: deviceReports({
+      stores,
+      bus,
+      updates,
+      containers: containerRules,
+      joining: joins,
+      longestPing_s: config.HAWSER_PING_INTERVAL,
+    }),
     archives,
     streams: streams.delivery,
     tunnels: tunnelRules({ stores, gate: gates, shellHub, presence: present, clock, clustered }),
@@ -535,11 +557,20 @@ async function makeRooms(setting: Setting): Promise<Rooms> {
     watchTickets: sessionRooms.watchTickets,
     tickets: terminalRules.tickets,
     revocation: revoking,
-    supervision: { engine: engines, connectors: connectorRules.supervision, devices: containers },
+    supervision: { engine: engines, connectors: connectorRules.supervision, devices: ofConnectors },
     nodes: alive,
     [Symbol.asyncDispose]: () => background[Symbol.asyncDispose](),
   }
 }
+
+/**
+ * What has to be checked because nobody hears of changes: with several nodes, sessions while this node is cut
+ * off from the others; with one, everything, because a command of the administrator may run elsewhere.
+ */
+const rechecking = (bus: Bus, clustered: boolean): RevocationParts['recheck'] =>
+  clustered
+    ? { every_ms: 10 * second_ms, what: () => (bus.connected ? undefined : 'sessions') }
+    : { every_ms: minute_ms, what: () => 'all' }
 
 /** The fingerprint of a public key in PEM, as OpenSSH shows it. */
 function pemFingerprint(pem: string): string | undefined {
@@ -563,13 +594,4 @@ async function isOnAnotherNode(bus: Bus, name: string): Promise<boolean> {
       cause,
     })
   }
-/**
- * What has to be checked because nobody hears of changes: with several nodes, sessions while this node is cut
- * off from the others; with one, everything, because a command of the administrator may run elsewhere.
- */
-const rechecking = (bus: Bus, clustered: boolean): RevocationParts['recheck'] =>
-  clustered
-    ? { every_ms: 10 * second_ms, what: () => (bus.connected ? undefined : 'sessions') }
-    : { every_ms: minute_ms, what: () => 'all' }
-
 }

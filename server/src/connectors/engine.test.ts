@@ -86,10 +86,11 @@ describe('refused before anything is sent', () => {
 })
 
 describe('an engine in the clear', () => {
-  test('is asked for its info and nothing else, under the name it was given', async () => {
+  test('is asked whether it is one, for its info and nothing else, under the name it was given', async () => {
     await using there = await startEngine()
     expect(await allowed.info(at(there))).toEqual(engineInfo)
-    expect(there.asked).toEqual([{ method: 'GET', path: '/info', host: `127.0.0.1:${there.port}` }])
+    const host = `127.0.0.1:${there.port}`
+    expect(there.asked).toEqual(['/version', '/info'].map((path) => ({ method: 'GET', path, host })))
   })
 
   test.each([
@@ -100,6 +101,7 @@ describe('an engine in the clear', () => {
     ['null', 'null'],
     ['a number', '1'],
     ['half of an object', '{"ID":'],
+    ['something of its own', '{"ID":"crane"}'],
   ])('that says %s is not one', async (_, text) => {
     await using there = await startEngine({ answer: (_request, response) => response.end(text) })
     expect(await sentence(allowed.info(at(there)))).toBe('What answers there is not a container engine.')
@@ -171,7 +173,7 @@ describe('an engine with TLS', () => {
     await using there = await startEngine({ secure: true })
     const tls = { ...clientTls, ca: certificates.clientCert }
     expect(await sentence(allowed.info(at(there, { secure: true, tls })))).toMatch(
-      /^The engine cannot be reached \([A-Z_]+\)\.$/,
+      /^The engine cannot be reached \([A-Z_]+\)\. Its certificate was not signed by the certificate authority of this connector\.$/,
     )
     expect(there.asked).toEqual([])
   })
@@ -180,7 +182,9 @@ describe('an engine with TLS', () => {
     await using there = await startEngine({ secure: true, host: '127.0.0.2' })
     expect(
       await sentence(allowed.info(at(there, { address: '127.0.0.2', secure: true, tls: clientTls }))),
-    ).toBe('The engine cannot be reached (ERR_TLS_CERT_ALTNAME_INVALID).')
+    ).toBe(
+      'The engine cannot be reached (ERR_TLS_CERT_ALTNAME_INVALID). Its certificate is for another name or address.',
+    )
     expect(there.asked).toEqual([])
   })
 
@@ -211,7 +215,7 @@ describe('an engine with TLS', () => {
     expect(await sentence(allowed.info(at(secure)))).toMatch(/^The engine /)
     await using plain = await startEngine()
     expect(await sentence(allowed.info(at(plain, { secure: true, tls: clientTls })))).toMatch(
-      /^The engine cannot be reached \([A-Z_]+\)\.$/,
+      /^The engine cannot be reached \([A-Z_]+\)\. It does not speak TLS on this port\.$/,
     )
   })
 })

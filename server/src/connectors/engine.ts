@@ -9,6 +9,7 @@ import { createSecureContext, type SecureContext } from 'node:tls'
 import type { ConnectorTls } from '@hawser/contract/connectors'
 import {
   engineClient,
+  engineFacts,
   EngineFailure,
   engineInfo,
   type EngineClient,
@@ -73,7 +74,15 @@ export function engine({ allow }: { allow: readonly string[] }): Engine {
 
   const client: Engine['client'] = (address, signal) =>
     engineClient({ endpoint: async () => endpoint(address), signal })
-  return { client, info: async (address) => engineInfo(client(address)) }
+  return {
+    client,
+    async info(address) {
+      const asked = client(address)
+      // Many things answer a question for info; only an engine tells the version of its interface.
+      await engineFacts(asked)
+      return engineInfo(asked)
+    },
+  }
 }
 
 /** Made here and not by the request, so that what OpenSSL says of a bad key does not reach the caller. */

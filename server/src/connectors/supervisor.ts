@@ -127,17 +127,21 @@ function watch(parts: SupervisorParts, connector: WatchedConnector): Running {
   const client = parts.engine.client(connector.engine)
   const hostKey = privateKeyFrom(connector.identity)
   const tunnels = new Map<string, Tunnel>()
+  /** What the devices of containers are called, by the id of the container. */
+  const names = new Map<string, string>()
 
   const close = (why: string, keep: ReadonlySet<string> = new Set()): void => {
     for (const [id, tunnel] of tunnels) if (!keep.has(id)) tunnel.close(why)
   }
 
   async function offer(found: ContainerDevice): Promise<void> {
-    const tunnel = containerTunnel(parts, client, hostKey, found)
     const { id } = found.container
+    const tunnel = containerTunnel(parts, client, hostKey, found, () => names.get(id) ?? found.name)
     tunnels.set(id, tunnel)
     void tunnel.ended.then(() => {
-      if (tunnels.get(id) === tunnel) tunnels.delete(id)
+      if (tunnels.get(id) !== tunnel) return
+      tunnels.delete(id)
+      names.delete(id)
     })
     await parts.tunnels.offer(tunnel, { via: 'container' })
   }
@@ -148,9 +152,14 @@ function watch(parts: SupervisorParts, connector: WatchedConnector): Running {
       const there = await parts.devices.settle(connector, all, facts)
       close('The container has stopped.', new Set(there.map(({ container }) => container.id)))
       for (const each of there) {
-        const tunnel = tunnels.get(each.container.id)
-        if (tunnel) parts.tunnels.seen(tunnel.device)
-        else await offer(each)
+        const { id } = each.container
+        const tunnel = tunnels.get(id)
+        if (tunnel?.device.uid === each.device.uid) parts.tunnels.seen(tunnel.device)
+        else {
+          tunnel?.close('The container is another device now.')
+          await offer(each)
+        }
+        names.set(id, each.name)
       }
     },
     lost: async () => close('The engine of the container cannot be reached.'),
@@ -175,7 +184,8 @@ function containerTunnel(
   parts: SupervisorParts,
   client: EngineClient,
   hostKey: PrivateKey,
-  { container, device, name }: ContainerDevice,
+  { container, device }: ContainerDevice,
+  name: () => string,
 ): Tunnel {
   const ending = new AbortController()
   const ended = Promise.withResolvers<undefined>()
@@ -191,7 +201,7 @@ function containerTunnel(
       void serveContainer(theirs, {
         client,
         container: container.id,
-        deviceName: name,
+        deviceName: name(),
         hostKeys: [hostKey],
         approveKey: async (login) => parts.approve(device, login),
         signal: ending.signal,

@@ -1,8 +1,8 @@
 // Devices of one namespace. Presence (last_seen, online) is written in batches by presence.ts in this room;
 // lists are planned in device-list.ts.
 import type { DeviceStatus } from '@hawser/contract/devices'
-import type { Insertable, Updateable } from 'kysely'
-import { locked, type NamespaceContext } from './context.ts'
+import { sql, type Insertable, type Updateable } from 'kysely'
+import { locked, type AllNamespaces, type NamespaceContext } from './context.ts'
 import { tagsInTallies } from './device-counts.ts'
 import type { DeviceQuery } from './device-list.ts'
 import type { DeviceRow, Tables } from './tables.ts'
@@ -29,9 +29,37 @@ export function deviceStore(
         ? Promise.resolve([])
         : mine().where('status', '=', 'accepted').where('mac', 'in', macs).execute(),
 
-    /** The containers of a connector. */
+    acceptedByNames: (names: readonly string[]): Promise<DeviceRow[]> =>
+      names.length === 0
+        ? Promise.resolve([])
+        : mine().where('status', '=', 'accepted').where('name', 'in', names).execute(),
+
+    // Conditions on the status are written out, so that both databases see that their index is for them.
+    /** The containers of a connector, without those that were found to be gone. */
     ofConnector: (connector: string): Promise<DeviceRow[]> =>
-      mine().where('connector', '=', connector).execute(),
+      mine()
+        .where('connector', '=', connector)
+        .where(sql<boolean>`status <> 'removed'`)
+        .execute(),
+    /** Those that are gone and were called one of these, oldest first; all without names. */
+    goneOfConnector: (connector: string, names?: readonly string[]): Promise<DeviceRow[]> =>
+      names?.length === 0
+        ? Promise.resolve([])
+        : mine()
+            .where('connector', '=', connector)
+            .where(sql<boolean>`status = 'removed'`)
+            .$if(names !== undefined, (query) => query.where('container', 'in', names ?? []))
+            .orderBy('status_update_at')
+            .execute(),
+    /** Accepted containers that are not called like their devices, whose names are to follow. */
+    toRename: (): Promise<DeviceRow[]> =>
+      locked(
+        context,
+        mine()
+          .where(sql<boolean>`container <> name and named = 0 and status = 'accepted'`)
+          .where('container', '<>', '')
+          .orderBy('id'),
+      ).execute(),
 
     insert: (row: Omit<Insertable<Tables['devices']>, 'tenant_id'>) =>
       context.insert('devices', row).execute(),
@@ -56,7 +84,7 @@ export function deviceStore(
     async keepAccepted(uids: readonly string[], now: string): Promise<string[]> {
       const rows = await context
         .update('devices')
-        .set({ status: 'pending', status_update_at: now })
+        .set({ status: 'pending', status_update_at: now, decided: 1 })
         .where('status', '=', 'accepted')
         .$if(uids.length > 0, (query) => query.where('uid', 'not in', uids))
         .returning('uid')
@@ -116,3 +144,26 @@ export function deviceStore(
 }
 
 export type DeviceStore = ReturnType<typeof deviceStore>
+
+export function goneDeviceStore({ db }: AllNamespaces) {
+  return {
+    /** Removes devices whose containers are gone for longer, unless there were sessions on them. */
+    sweep: (before: string) =>
+      db
+        .deleteFrom('devices')
+        .where(sql<boolean>`status = 'removed'`)
+        .where('status_update_at', '<', before)
+        .where((eb) =>
+          eb.not(
+            eb.exists(
+              eb
+                .selectFrom('sessions')
+                .select('sessions.uid')
+                .whereRef('sessions.tenant_id', '=', 'devices.tenant_id')
+                .whereRef('sessions.device_uid', '=', 'devices.uid'),
+            ),
+          ),
+        )
+        .execute(),
+  }
+}

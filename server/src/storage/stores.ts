@@ -17,7 +17,7 @@ import { inNamespace, type AllNamespaces, type ServerContext } from './context.t
 import { listDevices } from './device-list.ts'
 import { deviceEventStore, timelineStore } from './device-events.ts'
 import { deviceNotesStore } from './device-notes.ts'
-import { deviceStore } from './devices.ts'
+import { deviceStore, goneDeviceStore } from './devices.ts'
 import type { Opened } from './dialects/dialect.ts'
 import { enrolmentKeyStore, loginKeyStore } from './enrolment-keys.ts'
 import { enrolmentTokenStore, presentedTokenStore } from './enrolment-tokens.ts'
@@ -170,6 +170,8 @@ function acrossNamespaces(context: AllNamespaces) {
     recordings: recordingStore(context),
     /** Likewise that of refused logins. */
     oldRefusals: oldRefusalStore(context),
+    /** Likewise that of devices whose containers are gone. */
+    goneDevices: goneDeviceStore(context),
     /** A node finishes what another one has left. */
     unfinishedRecordings: unfinishedRecordingStore(context),
     /** Recordings of all namespaces take turns to be indexed. */

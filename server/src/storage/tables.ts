@@ -169,6 +169,15 @@ export interface Tables extends AuditTables, PeopleTables {
     tunnel: Generated<number>
     /** The connector whose container it is. */
     connector: Generated<string | null>
+    /**
+     * What its container is called, in the form that names of devices have; '': not known yet. Null: it is
+     * no container.
+     */
+    container: Generated<string | null>
+    /** A person named it, so its name does not follow its container's. */
+    named: Generated<Flag>
+    /** A person set its status, so a connector that accepts at once leaves it alone. */
+    decided: Generated<Flag>
     /** JSON {since, last_at, addresses}: two machines used its identity. Null: not so far. */
     conflict: Generated<string | null>
     /** Of a device without an agent: the key that it last joined with. */

@@ -39,8 +39,8 @@ export const operations = {
   'The three devices with the most sessions, to choose from when a device limit is reached.':
     'Die drei Geräte mit den meisten Sitzungen, zur Auswahl, wenn die Höchstzahl der Geräte erreicht ist.',
   'Choice devices': 'Geräte auswählen',
-  'Keeps the chosen devices accepted and makes every other accepted device pending; only where namespaces are billed.':
-    'Die gewählten Geräte bleiben angenommen, alle anderen angenommenen warten wieder; nur wo Namensräume abgerechnet werden.',
+  'Keeps the chosen devices accepted and makes every other accepted device pending; only in a namespace that has more accepted devices than its limit.':
+    'Die gewählten Geräte bleiben angenommen, alle anderen angenommenen warten wieder; nur in einem Namensraum mit mehr angenommenen Geräten, als er haben darf.',
   'Get device notes': 'Notizen zu einem Gerät lesen',
   'The notes about the device.': 'Die Notizen zu dem Gerät.',
   'Update device notes': 'Notizen zu einem Gerät ändern',
@@ -308,8 +308,8 @@ export const operations = {
   'Changes the given settings of a container engine.':
     'Ändert die angegebenen Einstellungen einer Container-Engine.',
   'Delete connector': 'Konnektor löschen',
-  'Removes a container engine; its containers are no longer offered. Devices without a session go with it.':
-    'Entfernt eine Container-Engine; ihre Container werden nicht mehr angeboten. Geräte ohne Sitzung werden mit entfernt.',
+  'Removes a container engine; its containers are no longer offered. Devices without a session go with it, the others give up their names and places.':
+    'Entfernt eine Container-Engine; ihre Container werden nicht mehr angeboten. Geräte ohne Sitzung werden mit entfernt, die anderen geben Namen und Platz auf.',
   'Connector get container-engine info': 'Angaben der Container-Engine lesen',
   'The engine’s own description of itself, unchanged.': 'Was die Engine über sich selbst sagt, unverändert.',
   'Get audit log': 'Audit-Protokoll lesen',

@@ -15,6 +15,8 @@ export const refusals = {
   'This invitation is for somebody else.': 'Diese Einladung ist für jemand anderen.',
   'Somebody else has used this invitation.': 'Jemand anderes hat diese Einladung benutzt.',
   'The session has no such recorded terminal.': 'Die Sitzung hat kein solches aufgezeichnetes Terminal.',
+  'The container of this device is gone; a new one with its name takes its place.':
+    'Der Container dieses Geräts ist weg; ein neuer mit seinem Namen tritt an seine Stelle.',
   'There is no such device.': 'Ein solches Gerät gibt es nicht.',
   'The search is switched off in this namespace.': 'Die Suche ist in diesem Namensraum ausgeschaltet.',
   'Nothing of this session is being recorded now.': 'Von dieser Sitzung wird gerade nichts aufgezeichnet.',
@@ -122,10 +124,10 @@ export const refusals = {
   'This key is not registered here for this user on this device.':
     'Dieser Schlüssel ist hier nicht für diesen Benutzer auf diesem Gerät eingetragen.',
   'The device is offline or cannot be reached.': 'Das Gerät ist offline oder nicht erreichbar.',
-  'The device does not have the host key that it joined with, and was told nothing.':
-    'Das Gerät hat nicht den Host-Schlüssel, mit dem es hinzukam, und hat nichts erfahren.',
   'The service cannot look for the device right now; try again in a moment.':
     'Der Dienst kann das Gerät gerade nicht suchen; versuchen Sie es gleich noch einmal.',
+  'The device does not have the host key that it joined with, and was told nothing.':
+    'Das Gerät hat nicht den Host-Schlüssel, mit dem es hinzukam, und hat nichts erfahren.',
   'A firewall rule of the namespace does not allow this.':
     'Eine Firewall-Regel des Namensraums erlaubt das nicht.',
   'The namespace has to know who you are.': 'Der Namensraum muss wissen, wer Sie sind.',

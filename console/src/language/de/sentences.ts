@@ -27,8 +27,9 @@ export const sentences = {
   'Its agent was stopped.': 'Sein Agent wurde beendet.',
   'The machine was shut down or restarted.': 'Die Maschine wurde heruntergefahren oder neu gestartet.',
   'Its agent restarts for an update.': 'Sein Agent startet für eine Aktualisierung neu.',
-  'Two machines use its identity: {place} and {address}. `hawser-agent reset-identity` on the copy gives it its own.':
-    'Zwei Maschinen benutzen seine Identität: {place} und {address}. `hawser-agent reset-identity` gibt der Kopie eine eigene.',
+  'Its container was removed.': 'Sein Container wurde entfernt.',
+  'Two machines use its identity: {place} and {address}. Give the copy its own: by `hawser-agent reset-identity`, or without an agent by new SSH host keys.':
+    'Zwei Maschinen benutzen seine Identität: {place} und {address}. Geben Sie der Kopie eine eigene: mit `hawser-agent reset-identity`, oder ohne Agent durch neue SSH-Host-Schlüssel.',
   'It connected and disconnected all the time: {times} more events in a minute.':
     'Es verband und trennte sich unaufhörlich: {times} weitere Ereignisse in einer Minute.',
   'It is {status} now.': 'Es ist jetzt {status}.',
@@ -48,6 +49,7 @@ export const sentences = {
     'Die Maschine wurde am {left_at} heruntergefahren oder neu gestartet.',
   'Its agent restarts for an update at {left_at}.':
     'Sein Agent startet seit dem {left_at} für eine Aktualisierung neu.',
+  'Its container was removed at {left_at}.': 'Sein Container wurde am {left_at} entfernt.',
   'Its network has been gone since {gone_at}; the server noticed after {silent_s}.':
     'Sein Netz ist seit dem {gone_at} weg; der Server bemerkte es nach {silent_s}.',
   'Its connection broke at {ended_at}: its network was cut, or its agent was killed.':
@@ -64,6 +66,22 @@ export const sentences = {
     'Der Server wurde am {ended_at} beendet, und das Gerät ist nicht zurückgekommen.',
   'Its connection ended at {ended_at}.': 'Seine Verbindung endete am {ended_at}.',
 
+  'It waits for somebody to accept it.': 'Es wartet darauf, dass jemand es annimmt.',
+  'Somebody set it back, so it waits for somebody to accept it again.':
+    'Jemand hat es zurückgestellt, also wartet es darauf, dass jemand es wieder annimmt.',
+  'Its connector accepts containers at once, but cannot accept this one yet.':
+    'Sein Connector nimmt Container sofort an, kann diesen aber noch nicht annehmen.',
+  'The name {device} is taken by another accepted device. Rename or remove one of them. Names of containers become names of devices in small letters, with _ for dots.':
+    'Den Namen {device} hat ein anderes angenommenes Gerät. Benennen Sie eines um, oder entfernen Sie eines. Namen von Containern werden zu Namen von Geräten in Kleinbuchstaben und mit _ statt Punkten.',
+  'It is the same container as {device}, which another connector or an agent offers.':
+    'Es ist derselbe Container wie {device}, den ein anderer Connector oder ein Agent anbietet.',
+  'It has the same MAC address as {device}; accepting it replaces that device.':
+    'Es hat dieselbe MAC-Adresse wie {device}; wird es angenommen, ersetzt es dieses Gerät.',
+  'Its container is gone. Its sessions stay, and a new container with its name takes its place here.':
+    'Sein Container ist weg. Seine Sitzungen bleiben, und ein neuer Container mit seinem Namen tritt hier an seine Stelle.',
+  'Its container is called {container}, but another accepted device has that name, so it stays {device}.':
+    'Sein Container heißt {container}, doch diesen Namen hat ein anderes angenommenes Gerät; darum bleibt es {device}.',
+
   'Whether {person} is signed in, only they can tell.':
     'Ob {person} angemeldet ist, kann nur diese Person selbst sagen.',
   '{person} is a member of the namespace: {role}.': '{person} ist Mitglied des Namensraums: {role}.',
@@ -78,6 +96,7 @@ export const sentences = {
   'The namespace {namespace} has no device {device}.': 'Der Namensraum {namespace} hat kein Gerät {device}.',
   '{device} is {status}: people reach it once somebody has accepted it.':
     '{device} ist {status}: Erreichbar ist es, sobald jemand es angenommen hat.',
+  'The container of {device} is gone.': 'Der Container von {device} ist weg.',
   '{device} is connected.': '{device} ist verbunden.',
   '{device} is offline.': '{device} ist offline.',
   'The namespace has no active firewall rules, so everything is allowed.':
@@ -128,6 +147,10 @@ export const sentences = {
   'Too many logins from {source} have failed; passwords from there are refused for {seconds} s.':
     'Zu viele Anmeldungen von {source} sind gescheitert; Passwörter von dort werden {seconds} s lang abgelehnt.',
   'Few enough logins from {source} have failed.': 'Von {source} sind nicht zu viele Anmeldungen gescheitert.',
+  '{device} is a container of a connector, which takes no passwords: log in with a public key of the namespace.':
+    '{device} ist ein Container eines Connectors, der keine Passwörter nimmt: Melden Sie sich mit einem öffentlichen Schlüssel des Namensraums an.',
+  '{username} must be a user of the container, in its /etc/passwd.':
+    '{username} muss ein Benutzer des Containers sein, in dessen /etc/passwd.',
   'The device checks the password; the server does not know it.':
     'Das Gerät prüft das Passwort; der Server kennt es nicht.',
   'The device has no agent: its SSH server has to take the namespace’s login key for {username}.':

@@ -31,6 +31,8 @@ export interface ExplainParts {
   isConnected(uid: string): Promise<boolean>
   /** Why the device is offline, as far as known. */
   offlineReason(device: DeviceRow): Promise<Sentence | undefined>
+  /** What a device that is not accepted waits for. */
+  waitingReason(device: DeviceRow): Promise<Sentence | undefined>
   /** For how many seconds passwords from this address are refused, because too many were wrong. */
   mustWait(source: string): number
 }
@@ -56,11 +58,25 @@ const leastRole: Readonly<Record<LoginClient, Role>> = {
 const mostEntries = 5_000
 /** The newest sessions of the namespace in which an account on the device is looked for. */
 const mostSessions = 500
+/** Devices with one name that are looked at. */
+const mostSameName = 10
 /** Keys whose fingerprints are computed before other work gets its turn. */
 const keysPerTurn = 500
 
 export function explain(parts: ExplainParts): Rules<'logins'>['explain'] {
   const { stores, logins } = parts
+
+  /** A device that is not accepted, by its name. One that waits is meant rather than one that is gone. */
+  async function findByName(tenant_id: string, name: string): Promise<DeviceRow | undefined> {
+    const { items } = await stores.of(tenant_id).devices.list({
+      groups: [{ join: 'and', conditions: [{ property: 'name', operator: 'eq', value: name }] }],
+      sort: 'name',
+      order: 'asc',
+      page: 1,
+      per_page: mostSameName,
+    })
+    return items.find(({ status }) => status !== 'removed') ?? items[0]
+  }
 
   /** The device that a login would reach; or, if it reaches none, the one that is probably meant. */
   async function findDevice(
@@ -77,23 +93,20 @@ export function explain(parts: ExplainParts): Rules<'logins'>['explain'] {
       return { to: found, step: step('device', 'passed', accepted) }
     }
     const mine = stores.of(namespace.tenant_id).devices
-    const other = isUid
-      ? await mine.find(lower)
-      : (
-          await mine.list({
-            groups: [{ join: 'and', conditions: [{ property: 'name', operator: 'eq', value: name }] }],
-            sort: 'name',
-            order: 'asc',
-            page: 1,
-            per_page: 1,
-          })
-        ).items[0]
+    const other = isUid ? await mine.find(lower) : await findByName(namespace.tenant_id, name)
     if (!other) {
       const unknown = part('device-unknown', { namespace: namespace.name, device: safeText(name) })
       return { to: undefined, step: step('device', 'refused', unknown) }
     }
-    const waits = part('device-not-accepted', { device: other.name, status: other.status })
-    return { to: { device: other, namespace }, step: step('device', 'refused', waits) }
+    const isGone = other.container !== null && other.status === 'removed'
+    const refusal = isGone
+      ? part('device-gone', { device: other.name })
+      : part('device-not-accepted', { device: other.name, status: other.status })
+    const waits = isGone ? undefined : await parts.waitingReason(other)
+    return {
+      to: { device: other, namespace },
+      step: step('device', 'refused', refusal, ...(waits?.parts ?? [])),
+    }
   }
 
   /** What is known of the person. Whether they have an account at all is nothing for a namespace. */
@@ -226,6 +239,8 @@ export function explain(parts: ExplainParts): Rules<'logins'>['explain'] {
   }
 
   async function password(to: Reachable, login: Login): Promise<LoginStep[]> {
+    if (to.device.connector !== null)
+      return [step('key', 'refused', part('password-not-taken', { device: to.device.name }))]
     const tried = await attempts(to.namespace.tenant_id, login)
     return [tried, ...required(to, login, part('password-names-nobody'))]
   }
@@ -254,11 +269,14 @@ export function explain(parts: ExplainParts): Rules<'logins'>['explain'] {
   async function account({ device }: Reachable, { username }: Login, byKey: boolean): Promise<LoginStep> {
     const { items } = await stores.of(device.tenant_id).sessions.list({ page: 1, per_page: mostSessions })
     const last = items.find((row) => row.device_uid === device.uid && row.username === username)
-    const decides = !byKey
-      ? part('account-password')
-      : device.enrolment_key !== null
-        ? part('account-agentless', { username })
-        : part('account-key', { username })
+    const decides =
+      device.connector !== null
+        ? part('account-container', { username })
+        : !byKey
+          ? part('account-password')
+          : device.enrolment_key !== null
+            ? part('account-agentless', { username })
+            : part('account-key', { username })
     const before =
       last === undefined
         ? part('account-never', { username })

@@ -1,14 +1,17 @@
-// Containers as devices. Each container of a connector is a device of the namespace, identified by its id and
-// the connector's key. It appears as pending, or as accepted if the connector says so, and is reachable while
-// it runs, unless somebody rejected it. When a container is removed its device is removed, too, unless it has
-// had sessions: a sweep must not delete recordings.
+// Containers as devices. Each container of a connector is a device of the namespace. It appears as pending, or
+// as accepted if the connector says so, and is reachable while it runs, unless somebody rejected it. The device
+// is the same while its container exists, whatever that is called; when the container is gone, a new one under
+// its name takes the device over, with its status, tags, notes and sessions. What becomes of names and of
+// devices without a successor is in containers.ts.
 import type { ContainerDevice, ContainerDevices, WatchedConnector } from '../../connectors/supervisor.ts'
 import type { Bus } from '../../bus/bus.ts'
 import { iso, type Clock } from '../../kit/clock.ts'
-import { deviceUid } from '../../kit/ids.ts'
+import { deviceUid, newUid } from '../../kit/ids.ts'
 import type { DeviceRow } from '../../storage/devices.ts'
 import type { Stores } from '../../storage/stores.ts'
-import { theServer, type Audit } from '../audit/audit.ts'
+import type { Audit, Recorder } from '../audit/audit.ts'
+import { calledColumns, connecting, type Containers } from './containers.ts'
+import { roomIn } from './device-view.ts'
 import { freshDevice, nameFrom } from './enrolment.ts'
 import type { Presence } from './presence.ts'
 
@@ -19,13 +22,14 @@ export interface ContainerDeviceParts {
   bus: Bus
   clock: Clock
   version: string
+  containers: Containers
   /** The connector's public key in the form that devices have. */
   publicPem(identity: WatchedConnector['identity']): string
   accept(tenant_id: string, uid: string): Promise<void>
   onError(uid: string, error: unknown): void
 }
 
-/** Length of the short form of a container's id, which people see and which identifies the device. */
+/** Length of the short form of a container's id, which people see and which the device has instead of a MAC. */
 const shortId = 12
 
 export interface ContainerDeviceRules extends ContainerDevices {
@@ -33,9 +37,216 @@ export interface ContainerDeviceRules extends ContainerDevices {
   leave(tenant_id: string, connector: string): Promise<void>
 }
 
+type Listed = Parameters<ContainerDevices['settle']>[1]
+
+/** A container of the list, in the words of its device. */
+interface Found {
+  readonly container: Listed['containers'][number]
+  readonly mac: string
+  readonly name: string
+}
+
+/** The name of a container in the form that names of devices have: capital letters and dots are not in it. */
+export const containerName = (name: string, mac = ''): string => nameFrom(name.replaceAll('.', '_'), mac)
+
+/** The columns that say what a container is. */
+type Facts = Pick<
+  DeviceRow,
+  'mac' | 'remote_addr' | `info_${'id' | 'pretty_name' | 'version' | 'arch' | 'platform'}`
+>
+
 export function containerDevices(parts: ContainerDeviceParts): ContainerDeviceRules {
   const { stores, audit, presence, bus, clock } = parts
-  const connecting = (tenant_id: string) => ({ ...theServer, name: 'connector', tenant_id })
+
+  /** What the list says about devices: which container each one is now, which are new, and which are gone. */
+  async function match({ tenant_id, uid: connector }: WatchedConnector, { containers, more }: Listed) {
+    const mine = stores.of(tenant_id).devices
+    const found = containers.map((container): Found => {
+      const mac = container.id.slice(0, shortId)
+      return { container, mac, name: containerName(container.name, mac) }
+    })
+    const living = await mine.ofConnector(connector)
+    const listed = new Set(found.map(({ mac }) => mac))
+    const byMac = new Map(living.map((row) => [row.mac, row]))
+    const unknown = found.filter(({ mac }) => !byMac.has(mac))
+    // When the list was cut, a container that is not in it may still exist, and keeps its device.
+    const gone = more === 0 ? living.filter(({ mac }) => !listed.has(mac)) : []
+    const removed = await mine.goneOfConnector(
+      connector,
+      unknown.map(({ name }) => name),
+    )
+    const heirless = new Map([...removed, ...gone].map((row) => [row.container || row.name, row]))
+    const known: { at: Found; row: DeviceRow }[] = []
+    const fresh: Found[] = []
+    for (const at of found) {
+      const own = byMac.get(at.mac)
+      const row = own ?? heirless.get(at.name)
+      if (!own) heirless.delete(at.name)
+      if (row) known.push({ at, row })
+      // A container that never ran while it was watched is no device yet.
+      else if (at.container.running) fresh.push(at)
+    }
+    const taken = new Set(known.map(({ row }) => row.uid))
+    return { known, fresh, gone: gone.filter(({ uid }) => !taken.has(uid)) }
+  }
+
+  /** The columns of a known device that differ from what its container is now. */
+  function changeOf(row: DeviceRow, name: string, facts: Facts): Partial<DeviceRow> {
+    const next: Partial<DeviceRow> = {
+      ...facts,
+      ...calledColumns(row, name),
+      ...(row.status === 'removed'
+        ? { status: 'pending', status_update_at: iso(clock.now()), decided: 0 }
+        : {}),
+    }
+    return Object.fromEntries(
+      Object.entries(next).filter(([key, value]) => row[key as keyof DeviceRow] !== value),
+    )
+  }
+
+  /** Brings known devices up to date in one transaction. Gives the uids of those that came back. */
+  async function bringUpToDate(
+    tenant_id: string,
+    changes: readonly { row: DeviceRow; change: Partial<DeviceRow> }[],
+  ): Promise<Set<string>> {
+    if (changes.length === 0) return new Set()
+    const saved = await audit.change(connecting(tenant_id), async (inside, record) => {
+      const mine = inside.of(tenant_id).devices
+      const done: (typeof changes)[number][] = []
+      for (const { row, change } of changes) {
+        // Somebody may have decided about it in this moment, or given it a name.
+        const now = await mine.find(row.uid)
+        if (now?.status !== row.status || now.named !== row.named) continue
+        await mine.save(row.uid, change)
+        if (change.mac !== undefined) recordSuccession(record, row, change.mac)
+        done.push({ row, change })
+      }
+      return done
+    })
+    for (const { row, change } of saved)
+      if (change.mac !== undefined || change.name !== undefined)
+        bus.tell('device.changed', { tenant_id, uid: row.uid, status: change.status ?? row.status })
+    return new Set(saved.filter(({ change }) => change.status !== undefined).map(({ row }) => row.uid))
+  }
+
+  function recordSuccession(record: Recorder, { uid, name, mac }: DeviceRow, container: string): void {
+    record({
+      action: 'device.updated',
+      target: { kind: 'device', id: uid, name },
+      before: { container: mac },
+      after: { container },
+    })
+  }
+
+  async function add(
+    { tenant_id, uid: connector }: WatchedConnector,
+    device: Facts & Pick<DeviceRow, 'public_key' | 'name'>,
+  ): Promise<void> {
+    const now = iso(clock.now())
+    const { mac, name, public_key } = device
+    const mine = stores.of(tenant_id).devices
+    const derived = deviceUid({ mac, public_key, tenant_id })
+    const holder = await mine.find(derived)
+    // Another node was quicker.
+    if (holder?.mac === mac) return
+    // A device that this container began may be another container's now.
+    const uid = holder ? newUid() : derived
+    try {
+      await audit.change(connecting(tenant_id), async (inside, record) => {
+        await inside.of(tenant_id).devices.insert({
+          ...device,
+          ...freshDevice(now),
+          uid,
+          online: 0,
+          // Only this server has the private key, so nobody else can claim to be this device.
+          proved: 1,
+          connector,
+          container: name,
+        })
+        record({
+          action: 'device.enrolled',
+          target: { kind: 'device', id: uid, name },
+          after: { name, status: 'pending' },
+          detail: { connector },
+        })
+      })
+    } catch (error) {
+      if (!stores.isDuplicate(error)) throw error
+    }
+  }
+
+  /** Accepts those that nothing stands in the way of; the others are looked at again with the next list. */
+  async function acceptAll(tenant_id: string, waiting: readonly DeviceRow[]): Promise<boolean> {
+    const namespace = waiting.length === 0 ? undefined : await stores.namespaces.find(tenant_id)
+    if (!namespace) return false
+    const mine = stores.of(tenant_id).devices
+    const names = new Set(
+      (await mine.acceptedByNames(waiting.map(({ name }) => name))).map((row) => row.name),
+    )
+    const macs = new Set((await mine.acceptedByMacs(waiting.map(({ mac }) => mac))).map((row) => row.mac))
+    const room = await roomIn(stores, namespace, clock)
+    let accepted = false
+    for (const { uid, name, mac } of waiting) {
+      if (names.has(name) || macs.has(mac) || (room !== 'all' && !room.includes(uid))) continue
+      names.add(name)
+      accepted = true
+      // A person may have been quicker, or the room may be used up: then it stays pending.
+      await parts.accept(tenant_id, uid).catch((error: unknown) => parts.onError(uid, error))
+    }
+    return accepted
+  }
+
+  return {
+    async settle(connector, list, engine) {
+      const { tenant_id } = connector
+      const mine = stores.of(tenant_id).devices
+      const public_key = parts.publicPem(connector.identity)
+      const factsOf = ({ container, mac }: Found): Facts => ({
+        mac,
+        info_id: 'docker',
+        info_pretty_name: container.image,
+        info_version: parts.version,
+        info_arch: engine.arch,
+        info_platform: 'connector',
+        remote_addr: connector.engine.address,
+      })
+      const { known, fresh, gone } = await match(connector, list)
+      const changes = known
+        .map(({ at, row }) => ({ row, change: changeOf(row, at.name, factsOf(at)) }))
+        .filter(({ change }) => Object.keys(change).length > 0)
+      const cameBack = await bringUpToDate(tenant_id, changes)
+      await parts.containers.gone(
+        tenant_id,
+        gone.filter(mayGiveUp).map(({ uid }) => uid),
+      )
+      await parts.containers.followNames(tenant_id)
+      for (const at of fresh) await add(connector, { ...factsOf(at), public_key, name: at.name })
+      const now = await mine.ofConnector(connector.uid)
+      const listed = new Set(list.containers.map(({ id }) => id.slice(0, shortId)))
+      const isWaiting = ({ uid, mac, status, decided }: DeviceRow): boolean =>
+        listed.has(mac) && status === 'pending' && decided === 0 && (connector.accept || cameBack.has(uid))
+      const accepted = await acceptAll(tenant_id, now.filter(isWaiting))
+      const rows = accepted ? await mine.ofConnector(connector.uid) : now
+      const byMac = new Map(rows.map((row) => [row.mac, row]))
+      return list.containers.flatMap((container): ContainerDevice[] => {
+        const row = byMac.get(container.id.slice(0, shortId))
+        if (!row || !container.running || row.status === 'rejected') return []
+        return [
+          { container, name: row.name, device: { uid: row.uid, tenant_id, public_key, mustProve: true } },
+        ]
+      })
+    },
+
+    async leave(tenant_id, connector) {
+      const mine = stores.of(tenant_id).devices
+      const all = [...(await mine.ofConnector(connector)), ...(await mine.goneOfConnector(connector))]
+      for (const row of all) await removeUnlessUsed(row)
+      await parts.containers.gone(
+        tenant_id,
+        (await mine.ofConnector(connector)).filter(mayGiveUp).map(({ uid }) => uid),
+      )
+    },
+  }
 
   async function removeUnlessUsed(row: DeviceRow): Promise<void> {
     const { tenant_id, uid } = row
@@ -49,87 +260,8 @@ export function containerDevices(parts: ContainerDeviceParts): ContainerDeviceRu
     presence.forget(uid)
     bus.tell('device.changed', { tenant_id, uid, status: 'gone' })
   }
-
-  return {
-    async settle(connector, { containers, more }, facts) {
-      const { tenant_id } = connector
-      const devices = stores.of(tenant_id).devices
-      const public_key = parts.publicPem(connector.identity)
-      const known = new Map((await devices.ofConnector(connector.uid)).map((row) => [row.uid, row]))
-      const reached: ContainerDevice[] = []
-      for (const container of containers) {
-        const mac = container.id.slice(0, shortId)
-        const uid = deviceUid({ mac, public_key, tenant_id })
-        const row = known.get(uid)
-        known.delete(uid)
-        // A container that never ran while it was watched is no device yet.
-        if (!row && !container.running) continue
-        const reported = {
-          info_id: 'docker',
-          info_pretty_name: container.image,
-          info_version: parts.version,
-          info_arch: facts.arch,
-          info_platform: 'connector',
-          remote_addr: connector.engine.address,
-        }
-        const name = row?.name ?? nameFrom(container.name.replaceAll('.', '_'), mac)
-        if (!row) await add(connector, { ...reported, uid, mac, public_key, name })
-        else if (
-          (Object.keys(reported) as (keyof typeof reported)[]).some((key) => row[key] !== reported[key])
-        )
-          await devices.save(uid, reported)
-        if (container.running && row?.status !== 'rejected')
-          reached.push({ container, name, device: { uid, tenant_id, public_key, mustProve: true } })
-      }
-      // When the list was cut, a container that is not in it may still exist.
-      if (more === 0) for (const row of known.values()) await removeUnlessUsed(row)
-      return reached
-    },
-
-    async leave(tenant_id, connector) {
-      for (const row of await stores.of(tenant_id).devices.ofConnector(connector)) await removeUnlessUsed(row)
-    },
-  }
-
-  type NewContainer = Pick<
-    DeviceRow,
-    | 'uid'
-    | 'mac'
-    | 'public_key'
-    | 'name'
-    | 'remote_addr'
-    | `info_${'id' | 'pretty_name' | 'version' | 'arch' | 'platform'}`
-  >
-
-  async function add(
-    { tenant_id, uid: connector, accept }: WatchedConnector,
-    device: NewContainer,
-  ): Promise<void> {
-    const now = iso(clock.now())
-    try {
-      await audit.change(connecting(tenant_id), async (inside, record) => {
-        await inside.of(tenant_id).devices.insert({
-          ...device,
-          ...freshDevice(now),
-          online: 0,
-          // Only this server has the private key, so nobody else can claim to be this device.
-          proved: 1,
-          connector,
-        })
-        record({
-          action: 'device.enrolled',
-          target: { kind: 'device', id: device.uid, name: device.name },
-          after: { name: device.name, status: 'pending' },
-          detail: { connector },
-        })
-      })
-    } catch (error) {
-      // Another node was quicker.
-      if (!stores.isDuplicate(error)) throw error
-      return
-    }
-    if (!accept) return
-    // When its name is taken or the namespace is full, the device stays pending until somebody decides.
-    await parts.accept(tenant_id, device.uid).catch((error: unknown) => parts.onError(device.uid, error))
-  }
 }
+
+/** A device that a person rejected or set back stays: their word counts for its successor, too. */
+const mayGiveUp = ({ status, decided }: DeviceRow): boolean =>
+  status === 'accepted' || (status === 'pending' && decided === 0)

@@ -11,7 +11,15 @@ export interface StatusContext {
    * Another accepted device of the namespace with the same MAC: the same machine after a new installation, or
    * one that claims to be it.
    */
-  readonly sameMac: { readonly uid: string; readonly name: string; readonly connected: boolean } | undefined
+  readonly sameMac:
+    | {
+        readonly uid: string
+        readonly name: string
+        readonly connected: boolean
+        /** One of both is a container of a connector, and has the id of the container instead of a MAC. */
+        readonly isContainer?: boolean
+      }
+    | undefined
   /** Another accepted device of the namespace with the same name. */
   readonly sameName: { readonly uid: string } | undefined
   readonly accepted: number
@@ -21,6 +29,8 @@ export interface StatusContext {
   readonly kept?: number
   /** Whether paying would lift the limit. */
   readonly billed?: boolean
+  /** It is a container that does not exist any more. */
+  readonly isGone?: boolean
 }
 
 export type Outcome =
@@ -38,9 +48,19 @@ export function change(
     return { kind: 'change', status, endsSessions: device.status === 'accepted' && status !== 'accepted' }
   }
   const { sameMac, sameName } = around
+  if (around.isGone)
+    throw new Failure('conflict', {
+      message: 'The container of this device is gone; a new one with its name takes its place.',
+    })
   if (sameName && sameName.uid !== sameMac?.uid)
     throw new Failure('conflict', {
       message: 'Another accepted device of the namespace has this name; rename one of them.',
+    })
+  if (sameMac?.connected && sameMac.isContainer)
+    throw new Failure('conflict', {
+      message:
+        `${sameMac.name} is the same container: two connectors offer it, or a connector and an agent do. ` +
+        `Switch one of them off, or reject this device.`,
     })
   if (sameMac?.connected)
     throw new Failure('conflict', {

@@ -4,6 +4,7 @@ import { createHash } from 'node:crypto'
 import { longestNotes } from '@hawser/contract/device-notes'
 import { statusChanges, type StatusChange } from '@hawser/contract/devices'
 import { Failure, invariant } from '@hawser/contract/failures'
+import type { Sentence } from '@hawser/contract/sentences'
 import type { Bus } from '../../bus/bus.ts'
 import { iso, type Clock } from '../../kit/clock.ts'
 import { concurrencyByKey } from '../../kit/concurrency.ts'
@@ -40,6 +41,10 @@ export interface DeviceParts {
   billed: boolean
   /** Whether the device has a tunnel, on any node. Throws when that cannot be found out. */
   isConnected(uid: string): Promise<boolean>
+  /** A name may be free that the device of a container waits for. */
+  followNames(tenant_id: string): Promise<void>
+  /** Why the device is not accepted, or not called like its container. */
+  waitingReason(device: DeviceRow): Promise<Sentence | undefined>
   onReplaced(replacement: Replacement): void
 }
 
@@ -98,17 +103,17 @@ const columnOf = (sort: string) =>
     ReturnType<Stores['of']>['devices']['list']
   >[0]['sort']
 
-export interface DeviceRules extends Rules<'devices'> {
-  /** Accepts a device without a caller, because the namespace has asked for such devices before. */
-  acceptFor(tenant_id: string, uid: string): Promise<void>
-}
-
 const uidLength = 64
 const nothingToChoose = () =>
   new Failure('conflict', {
     message: 'This namespace is within its device limit; there is nothing to choose.',
     code: 'within_limit',
   })
+
+export interface DeviceRules extends Rules<'devices'> {
+  /** Accepts a device without a caller, because the namespace has asked for such devices before. */
+  acceptFor(tenant_id: string, uid: string): Promise<void>
+}
 
 export function devices(parts: DeviceParts): DeviceRules {
   const { stores, audit, presence, bus, clock, auth, updates, signer, billed, mostTags } = parts
@@ -177,13 +182,19 @@ export function devices(parts: DeviceParts): DeviceRules {
       const kept = namespace && namespace.max_devices > 0 ? await heldSlots(inside, tenant_id, clock) : []
       const outcome = change(device, wanted, {
         // A device that was accepted since `wouldReplace` asked counts as connected.
-        sameMac: sameMac && { ...sameMac, connected: known?.uid !== sameMac.uid || known.connected },
+        sameMac: sameMac && {
+          ...sameMac,
+          connected: known?.uid !== sameMac.uid || known.connected,
+          isContainer: device.connector !== null || sameMac.connector !== null,
+        },
         sameName: other(await mine.findAcceptedByName(device.name)),
         accepted: await mine.countWithStatus('accepted'),
         max_devices: namespace?.max_devices ?? -1,
         kept: kept.filter((other) => other !== uid).length,
         billed,
+        isGone: device.container !== null && device.status === 'removed',
       })
+      const decided = 'actor' in by ? device.decided : 1
       if (kept.includes(uid)) await inside.of(tenant_id).removedDevices.remove(uid)
       const status = statusChanges[wanted]
       record({
@@ -193,7 +204,7 @@ export function devices(parts: DeviceParts): DeviceRules {
         after: { name: outcome.kind === 'change' ? device.name : sameMac?.name, status },
       })
       if (outcome.kind === 'change') {
-        await mine.save(uid, { status: outcome.status, status_update_at: now })
+        await mine.save(uid, { status: outcome.status, status_update_at: now, decided })
         if (outcome.endsSessions) await sessions.closeOfDevice(uid)
         return undefined
       }
@@ -210,7 +221,9 @@ export function devices(parts: DeviceParts): DeviceRules {
       await mine.save(uid, {
         status: 'accepted',
         status_update_at: now,
+        decided,
         name: sameMac!.name,
+        named: sameMac!.named,
         tags: sameMac!.tags,
       })
       return {
@@ -228,6 +241,7 @@ export function devices(parts: DeviceParts): DeviceRules {
     }
     bus.tell('device.changed', { tenant_id, uid, status: statusChanges[wanted] })
     parts.timeline.note(uid, { kind: 'status', status: statusChanges[wanted] })
+    await parts.followNames(tenant_id)
     return replaced?.replaced.name
   }
 
@@ -254,7 +268,8 @@ export function devices(parts: DeviceParts): DeviceRules {
         public_url && !device.public_url_address
           ? createHash('md5').update(uid).digest('hex')
           : device.public_url_address
-      await mine.save(uid, { name, public_url: public_url ? 1 : 0, public_url_address: address })
+      const named = wanted.name === undefined ? device.named : name === device.container ? 0 : 1
+      await mine.save(uid, { name, named, public_url: public_url ? 1 : 0, public_url_address: address })
       record({
         action: 'device.updated',
         target: targetOf(device),
@@ -263,7 +278,10 @@ export function devices(parts: DeviceParts): DeviceRules {
       })
       return { before: device.name, after: name }
     })
-    if (names.before !== names.after) parts.timeline.note(uid, { kind: 'renamed', ...names })
+    if (names.before !== names.after) {
+      parts.timeline.note(uid, { kind: 'renamed', ...names })
+      await parts.followNames(tenant_id)
+    }
     bus.tell('device.changed', { tenant_id, uid, status: (await mustFind(stores, tenant_id, uid)).status })
   }
 
@@ -326,8 +344,13 @@ export function devices(parts: DeviceParts): DeviceRules {
       const row = await mustFind(stores, caller.tenant_id, params.uid)
       const [device] = await view.many(caller.tenant_id, [row])
       invariant(device, 'a row is shown as a device')
-      const why = device.online ? undefined : await parts.timeline.offlineReason(row)
-      return why ? { ...device, offline_reason: why.sentence, offline_parts: why.parts } : device
+      const offline = device.online ? undefined : await parts.timeline.offlineReason(row)
+      const waiting = await parts.waitingReason(row)
+      return {
+        ...device,
+        ...(offline ? { offline_reason: offline.sentence, offline_parts: offline.parts } : {}),
+        ...(waiting ? { waiting_reason: waiting.sentence, waiting_parts: waiting.parts } : {}),
+      }
     },
 
     async timeline({ params, query }, { tenant_id }) {
@@ -362,6 +385,7 @@ export function devices(parts: DeviceParts): DeviceRules {
       })
       presence.forget(uid)
       bus.tell('device.changed', { tenant_id, uid, status: 'gone' })
+      await parts.followNames(tenant_id)
     },
 
     update: ({ params, body }, caller) => update(params.uid, body, caller),
@@ -410,6 +434,8 @@ export function devices(parts: DeviceParts): DeviceRules {
       if (!billed) throw noProvider()
       const demoted = await audit.change(caller, async (inside, record) => {
         const mine = inside.of(tenant_id).devices
+        // The namespace is locked first, as in setStatus, so that no other request counts meanwhile.
+        const namespace = await inside.namespaces.hold(tenant_id)
         for (const uid of choices)
           if ((await mine.find(uid))?.status !== 'accepted')
             throw new Failure('notFound', {

@@ -183,6 +183,7 @@ export function enrolment(parts: EnrolmentParts): Rules<'devices'>['auth'] {
             uid,
             hostname,
             mac: factText(mac),
+            container: platform === 'connector' ? nameFrom(hostname, mac) : null,
             public_key: body.public_key,
             online: 1,
             token_at: now,

@@ -67,6 +67,8 @@ export interface Joining {
     row: NewRow,
     wanted: { name: string; token?: EnrolmentTokenRow | undefined; request_id?: string | undefined },
   ): Promise<Pick<DeviceRow, 'name' | 'status'>>
+  /** The container of an agent is there again after it was gone: it is accepted, or waits. */
+  comeBack(row: DeviceRow): Promise<Pick<DeviceRow, 'name' | 'status'>>
 }
 
 /** A device that has used the token before is not counted again, whatever has become of it since. */
@@ -171,7 +173,13 @@ export function joining(parts: JoiningParts): Joining {
         'token' in by
           ? { kind: 'token', id: by.token.id, name: by.token.name }
           : { kind: 'rule', id: String(by.rule.id), name: `rule ${by.rule.id}` }
-      const given = { name, tags, enrolled_with: JSON.stringify(enrolled_with) }
+      const isNamed = 'token' in by && by.token.name_pattern !== ''
+      const given = {
+        name,
+        named: isNamed ? 1 : 0,
+        tags,
+        enrolled_with: JSON.stringify(enrolled_with),
+      } as const
       if (there) await mine.save(uid, given)
       else await mine.insert({ ...row, ...given, status: 'pending' })
       const joined = { tenant_id, uid, name, enrolled_with, status: 'pending', why: undefined } as const
@@ -218,6 +226,37 @@ export function joining(parts: JoiningParts): Joining {
         message: 'Too many wrong enrolment tokens from one address; wait a little.',
         retryAfter: wait,
       })
+    },
+
+    async comeBack({ tenant_id, uid, mac, remote_addr: source, ...row }) {
+      const actor: AuditActor = {
+        actor: 'device',
+        id: uid,
+        name: row.name,
+        source,
+        request_id: '',
+        tenant_id,
+      }
+      const device = await audit.change(actor, async (inside, record) => {
+        await inside.namespaces.hold(tenant_id)
+        const mine = inside.of(tenant_id).devices
+        const there = await mine.find(uid)
+        if (there?.status !== 'removed') return there
+        const { name } = there
+        await mine.save(uid, { status: 'pending', status_update_at: iso(clock.now()), decided: 0 })
+        const { why, ...back } = await accept(inside, { tenant_id, uid, name }, mac)
+        record({
+          action: `device.${back.status}`,
+          target: { kind: 'device', id: uid, name },
+          before: { name, status: 'removed' },
+          after: back,
+          ...(why === undefined ? {} : { detail: { why } }),
+        })
+        return back
+      })
+      if (!device) throw new Failure('notFound')
+      bus.tell('device.changed', { tenant_id, uid, status: device.status })
+      return device
     },
 
     async join(tenant_id, row, { name, token, request_id = '' }) {

@@ -7,12 +7,16 @@ import type { Bus } from '../../bus/bus.ts'
 import type { DeviceRow } from '../../storage/devices.ts'
 import type { Stores } from '../../storage/stores.ts'
 import type { AgentUpdates } from './agent-updates.ts'
-import { infoColumns } from './enrolment.ts'
+import type { Containers } from './containers.ts'
+import { infoColumns, nameFrom } from './enrolment.ts'
+import type { Joining } from './joining.ts'
 
 export interface ReportParts {
   stores: Stores
   bus: Bus
   updates: Pick<AgentUpdates, 'reported' | 'answer'>
+  containers: Pick<Containers, 'called' | 'gone'>
+  joining: Pick<Joining, 'comeBack'>
   /** Agents may not let more seconds pass between two pings. */
   longestPing_s: number
 }
@@ -29,7 +33,29 @@ export interface DeviceReports {
   ): Promise<DeviceNews | undefined>
 }
 
-export function deviceReports({ stores, bus, updates, longestPing_s }: ReportParts): DeviceReports {
+export function deviceReports({
+  stores,
+  bus,
+  updates,
+  containers,
+  joining,
+  longestPing_s,
+}: ReportParts): DeviceReports {
+  /**
+   * Follows the container of an agent: what it is called, that it is gone, or that it is there again. Only a
+   * tunnel says so, which has proved the device's key; Auth device may be called by whoever knows the device.
+   */
+  async function asContainer(row: DeviceRow, said: DeviceReport): Promise<DeviceRow | undefined> {
+    const { tenant_id, uid, status, container } = row
+    const name = said.hostname ? nameFrom(said.hostname, row.mac) : container
+    if (said.leaving === 'gone') await containers.gone(tenant_id, [uid])
+    else {
+      if (name !== null && name !== container) await containers.called(row, name)
+      if (status === 'removed') await joining.comeBack(row)
+    }
+    return stores.of(tenant_id).devices.find(uid)
+  }
+
   return {
     async take({ uid, tenant_id }, said, source) {
       const devices = stores.of(tenant_id).devices
@@ -47,15 +73,17 @@ export function deviceReports({ stores, bus, updates, longestPing_s }: ReportPar
           ...Object.fromEntries(changed.map((name) => [name, next[name]])),
           ping_s: next.ping_s,
         })
+      const now = isAgents(row) ? await asContainer(row, said) : row
+      if (!now) return undefined
       // Auth device remembers facts, on every node.
-      if (changed.length > 0) bus.tell('device.changed', { tenant_id, uid, status: row.status })
+      if (changed.length > 0) bus.tell('device.changed', { tenant_id, uid, status: now.status })
       const request =
-        row.status === 'accepted' && next.update_asked_at !== null
+        now.status === 'accepted' && next.update_asked_at !== null
           ? { build: next.update_build, asked_at: next.update_asked_at }
           : undefined
       return {
-        name: row.name,
-        status: row.status,
+        name: now.name,
+        status: now.status,
         ...(agent ? { agent: updates.answer(agent, next.info_arch, request) } : {}),
         ping: { learnt_s: row.ping_s, longest_s: longestPing_s },
       }
@@ -67,3 +95,6 @@ export function deviceReports({ stores, bus, updates, longestPing_s }: ReportPar
 function agentIn({ info, agent }: DeviceReport): AgentReport | undefined {
   return info?.version?.startsWith('hawser-') === true ? agent : undefined
 }
+
+/** The containers of a connector are followed by the word of its engine. */
+const isAgents = ({ container, connector }: DeviceRow): boolean => container !== null && connector === null

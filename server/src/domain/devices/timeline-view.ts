@@ -1,5 +1,6 @@
 // The timeline of a device in words. Pure: what was noted goes in, newest first, and sentences come out. Changes of
 // address, version and boot are found here, by comparing each connection with the one before it.
+import type { LeavingReason } from '@hawser/contract/reports'
 import { part, say, type Sentence, type SentencePart } from '@hawser/contract/sentences'
 import type { TimelineEvent } from '@hawser/contract/timeline'
 import { iso, second_ms } from '../../kit/clock.ts'
@@ -34,7 +35,7 @@ export type DeviceHappening =
       readonly ahead_s?: number | undefined
       readonly lost?: { readonly why: string; readonly at: string } | undefined
     }
-  | { readonly kind: 'leaving'; readonly why: 'stopped' | 'shutdown' | 'update' }
+  | { readonly kind: 'leaving'; readonly why: LeavingReason }
   | { readonly kind: 'conflict'; readonly addresses: readonly string[] }
   | { readonly kind: 'flapping'; readonly times: number }
   | { readonly kind: 'status'; readonly status: string }

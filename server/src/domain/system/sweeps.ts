@@ -16,6 +16,9 @@ const event_ms = 30 * day_ms
 /** How long expired invitations can be sent again. */
 const invitation_ms = 30 * day_ms
 
+/** How long a new container finds the acceptance, tags and notes of one with its name that is gone. */
+const goneContainer_ms = 30 * day_ms
+
 /** How long refused logins are kept. */
 const refusal_ms = 30 * day_ms
 
@@ -53,6 +56,7 @@ export async function sweeps({
     await stores.billing.sweep({ places: iso(now - slot_hold_ms), events: iso(now - event_ms) })
     await stores.trafficSums.sweep(iso(now - trafficDays_most * day_ms).slice(0, 10))
     await stores.oldRefusals.sweep(iso(now - refusal_ms))
+    await stores.goneDevices.sweep(iso(now - goneContainer_ms))
     await recordings()
     await audit()
   }

@@ -47,6 +47,7 @@ import { keptTerminals } from './0041-kept-terminals.ts'
 import { agentBuilds } from './0042-agent-builds.ts'
 import { trafficByDay } from './0043-traffic-by-day.ts'
 import { billingOnce } from './0044-billing-once.ts'
+import { containerNames } from './0045-container-names.ts'
 
 export interface Migration {
   readonly name: string
@@ -98,6 +99,7 @@ export const migrations: readonly Migration[] = [
   agentBuilds,
   trafficByDay,
   billingOnce,
+  containerNames,
 ]
 
 /** Brings the schema up to date; gives the names of what was done. */

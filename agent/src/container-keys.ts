@@ -1,0 +1,123 @@
+// Which key each container has. A device of the connector mode is a key and the id that its first container
+// had; beside the key is a note of the container that the device is now, and of its name. So the device stays
+// the same while its container is renamed, and when a new one takes the name of one that is gone. The keys of
+// containers that are gone wait for such a successor, for a month.
+import { mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import path from 'node:path'
+import type { Container } from '@hawser/engine'
+import { namespaceFile } from './namespace.ts'
+import { serverKeyFile } from './server-key.ts'
+import { writeWhole } from './whole-file.ts'
+
+/** A device that is a container. */
+export interface KeptContainer {
+  readonly keyFile: string
+  /** The short id of its first container, by which the server knows the device. */
+  readonly identity: string
+  /** The container that it is now. */
+  readonly id: string
+  readonly name: string
+  readonly image: string
+  /** Since when the container is gone, in milliseconds since 1970; absent: it exists. */
+  readonly gone_at?: number | undefined
+  /** The server knows that it is gone. */
+  readonly told?: boolean | undefined
+}
+
+export interface ContainerKeys {
+  /** Takes in which containers the engine offers. `isThere`: whether it may still have a container. */
+  settle(offered: readonly Container[], isThere: (id: string) => boolean): void
+  /** The device of a container; undefined: it has none yet. */
+  of(id: string): KeptContainer | undefined
+  /** Makes one for a new container. */
+  add(container: Container): KeptContainer
+  /** Devices whose containers are gone, and of which the server does not know that. */
+  untold(): KeptContainer[]
+  told(device: KeptContainer): void
+}
+
+/** Length of the short form of a container's id. */
+export const shown = 12
+const kept_ms = 30 * 24 * 60 * 60 * 1_000
+const noteOf = (keyFile: string): string => `${keyFile}.container`
+
+export function containerKeys(folder: string, now: () => number = Date.now): ContainerKeys {
+  const all = new Map<string, KeptContainer>()
+  for (const device of readAll(folder)) all.set(device.identity, device)
+
+  function keep(device: KeptContainer): KeptContainer {
+    const before = all.get(device.identity)
+    all.set(device.identity, device)
+    const { keyFile, identity: _, ...note } = device
+    const text = JSON.stringify(note)
+    if (before && text === JSON.stringify({ ...before, keyFile: undefined, identity: undefined }))
+      return device
+    try {
+      mkdirSync(folder, { recursive: true, mode: 0o700 })
+      writeWhole(noteOf(keyFile), `${text}\n`)
+    } catch {
+      // On a full disk the note counts until the agent stops.
+    }
+    return device
+  }
+
+  function forget({ keyFile, identity }: KeptContainer): void {
+    all.delete(identity)
+    for (const file of [keyFile, noteOf(keyFile), namespaceFile(keyFile), serverKeyFile(keyFile)])
+      rmSync(file, { force: true })
+  }
+
+  const of = (id: string): KeptContainer | undefined => all.values().find((device) => device.id === id)
+
+  return {
+    of,
+    settle(offered, isThere) {
+      const heirless = (name: string): KeptContainer | undefined =>
+        all.values().find((device) => device.name === name && !isThere(device.id))
+      for (const { id, name, image } of offered) {
+        const device = of(id) ?? heirless(name)
+        if (device) keep({ keyFile: device.keyFile, identity: device.identity, id, name, image })
+      }
+      for (const device of all.values())
+        if (isThere(device.id)) continue
+        else if (device.gone_at === undefined) keep({ ...device, gone_at: now() })
+        else if (device.gone_at < now() - kept_ms) forget(device)
+    },
+    add({ id, name, image }) {
+      const identity = id.slice(0, shown)
+      return keep({ keyFile: path.join(folder, `${identity}.key`), identity, id, name, image })
+    },
+    untold: () => [...all.values()].filter(({ gone_at, told }) => gone_at !== undefined && told !== true),
+    told: ({ identity }) => {
+      const device = all.get(identity)
+      if (device?.gone_at !== undefined) keep({ ...device, told: true })
+    },
+  }
+}
+
+/** A note that cannot be read is none: its container then gets a device anew, with the same key. */
+function readAll(folder: string): KeptContainer[] {
+  const files = names(folder).filter((file) => /^[0-9a-f]{12}\.key\.container$/.test(file))
+  return files.flatMap((file): KeptContainer[] => {
+    const identity = file.slice(0, shown)
+    try {
+      const { id, name, image, gone_at, told } = JSON.parse(
+        readFileSync(path.join(folder, file), 'utf8'),
+      ) as Record<string, unknown>
+      if (typeof id !== 'string' || typeof name !== 'string' || typeof image !== 'string') return []
+      const keyFile = path.join(folder, `${identity}.key`)
+      const gone = typeof gone_at === 'number' ? { gone_at, told: told === true } : {}
+      return [{ keyFile, identity, id, name, image, ...gone }]
+    } catch {
+      return []
+    }
+  })
+}
+
+function names(folder: string): string[] {
+  try {
+    return readdirSync(folder)
+  } catch {
+    return []
+  }
+}
