@@ -146,7 +146,7 @@ test('an event shows a second subscription: it is ended, the first stays, and ow
     detail: { what: 'extra subscription ended', subscription_id: extra },
   })
   const email = await place.newestEmail(sample.owner.email)
-  expect(email.subject).toBe(`A second subscription of ${sample.namespace} was ended`)
+  expect(email.subject).toBe(`Duplicate subscription of ${sample.namespace} cancelled`)
   expect(email.text).toContain(extra)
 })
 

@@ -206,10 +206,10 @@ export function extraSubscriptionEmail(
   about: Recipient & { readonly namespace: string; readonly subscription_id: string },
 ): Email {
   return email(about, {
-    subject: `A second subscription of ${about.namespace} was ended`,
+    subject: `Duplicate subscription of ${about.namespace} cancelled`,
     parts: [
       {
-        say: `The namespace ${named(about.namespace, 'that you own')} had more than one subscription. One is enough, so the extra one (${oneLine(about.subscription_id)}) was ended.`,
+        say: `The namespace ${named(about.namespace, 'that you own')} had more than one subscription. One is enough, so we cancelled the duplicate (${oneLine(about.subscription_id)}).`,
       },
       {
         say: 'The payment provider credits the unused time to your next invoice. For a refund of earlier payments, ask the operator of this server and name the number above. Your subscription and its invoices are here:',

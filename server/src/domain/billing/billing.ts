@@ -4,14 +4,14 @@
 // and every operation says that there is no provider.
 import { Failure } from '@hawser/contract/failures'
 import type { Customer, Provider, SubscriptionState } from '../../billing/provider.ts'
-import { day_ms, iso, type Clock } from '../../kit/clock.ts'
-import { newUuid } from '../../kit/ids.ts'
+import { iso, type Clock } from '../../kit/clock.ts'
 import type { NamespaceRow } from '../../storage/namespaces.ts'
 import type { Stores } from '../../storage/stores.ts'
 import type { Audit } from '../audit/audit.ts'
 import type { MemberCaller } from '../callers/callers.ts'
 import { hasRoom, isOver } from './device-limit.ts'
 import { countingEmail } from '../people/identity.ts'
+import { creatingOnce } from './once.ts'
 import type { Rules } from '../callers/rules.ts'
 import {
   counting,
@@ -23,9 +23,6 @@ import {
   type Subscriptions,
 } from './subscriptions.ts'
 import type { Usage } from './usage.ts'
-
-/** How often a key that is spent is replaced before the caller is told to try again. */
-const most_turns = 3
 
 export interface BillingParts {
   stores: Stores
@@ -44,11 +41,6 @@ const noMethod = () =>
   new Failure('notFound', { message: 'There is no such payment method.', code: 'no_payment_method' })
 const noSubscription = () =>
   new Failure('notFound', { message: 'There is no subscription yet.', code: 'no_subscription' })
-const underWay = () =>
-  new Failure('providerFailed', {
-    message: 'This is already under way; try again in a moment.',
-    code: 'provider_busy',
-  })
 const openInvoices = () =>
   new Failure('paymentRequired', {
     message: 'An invoice is open; it has to be paid first.',
@@ -89,6 +81,8 @@ export function billing({
   usage,
   url,
 }: BillingParts): Rules<'billing'> {
+  const { takeKey, create } = creatingOnce({ stores, clock, provider })
+
   async function namespaceOf({ tenant_id }: MemberCaller): Promise<NamespaceRow> {
     const row = await stores.namespaces.find(tenant_id)
     if (!row) throw new Failure('notFound')
@@ -121,49 +115,6 @@ export function billing({
     const record = await recordOf(caller)
     if ((await provider.ownerOfMethod(id)) !== record.customer_id) throw noMethod()
     return record
-  }
-
-  /**
-   * Takes the key with which something is created at the provider. All calls of a namespace, on all nodes, share
-   * it for a day: the provider creates nothing more for a key that it knows. Callers ask what there is after they
-   * took the key, so what others created by then is either in that answer or has the same key.
-   */
-  async function takeKey(
-    tenant_id: string,
-    what: string,
-    isSpent: (key: string) => Promise<boolean>,
-  ): Promise<string> {
-    for (let turn = 0; turn < most_turns; turn++) {
-      const { key, began_at } = await stores.billing.attempt(tenant_id, what, newUuid())
-      const isOld = began_at !== '' && began_at < iso(clock.now() - day_ms)
-      if (!(await isSpent(key)) && !isOld) return key
-      await stores.billing.endAttempt(tenant_id, what, key)
-    }
-    throw underWay()
-  }
-
-  /**
-   * Creates something with a key that was taken. A retry sends the parameters of the first call, since the
-   * provider refuses others. A refusal frees the key; a lost answer does not.
-   */
-  async function create<P, T>(
-    { tenant_id, what, key }: { tenant_id: string; what: string; key: string },
-    params: P,
-    make: (params: P) => Promise<T>,
-  ): Promise<T> {
-    const first = await stores.billing.beginAttempt(tenant_id, what, {
-      key,
-      params: JSON.stringify(params),
-      began_at: iso(clock.now()),
-    })
-    if (first === undefined) throw underWay()
-    try {
-      return await make(JSON.parse(first) as P)
-    } catch (error) {
-      if (error instanceof Failure && !provider.isPassing(error))
-        await stores.billing.endAttempt(tenant_id, what, key)
-      throw error
-    }
   }
 
   /** Throws if the namespace has a subscription that has not ended. */
