@@ -162,6 +162,10 @@ export interface Harbour extends AsyncDisposable {
 
 export interface Joining {
   readonly key?: string
+  /** The key, if it is not among the harbour's. */
+  readonly file?: string
+  /** Of another gateway. */
+  readonly port?: number
   /** Before the @. */
   readonly as?: string
   readonly settings?: readonly string[]
@@ -218,16 +222,18 @@ export async function openHarbour(env: Record<string, string> = {}, data?: strin
       })
       return body.fingerprint
     },
-    join(to, { key = 'gate', as = sample.tenant, settings = [], flags = ['-N'] } = {}) {
+    join(to, how = {}) {
+      const { key = 'gate', as = sample.tenant, settings = [], flags = ['-N'] } = how
+      const { file = where.file(key), port = service.sshPort } = how
       const options = [
         ...settings,
-        `IdentityFile=${where.file(key)}`,
+        `IdentityFile=${file}`,
         'BatchMode=yes',
         'LogLevel=INFO',
         'ExitOnForwardFailure=yes',
       ]
       return watch('ssh', [
-        ...quietArgs(service.sshPort, ...options),
+        ...quietArgs(port, ...options),
         ...flags,
         '-R',
         `0:127.0.0.1:${to.port}`,

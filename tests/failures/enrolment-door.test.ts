@@ -57,9 +57,8 @@ test('whoever forwards nothing, or leads to somebody who never speaks, is let go
   expect(service.reach.tunnels.size).toBe(0)
 })
 
-test('nothing but one forward is to be had on such a connection', async () => {
+test('no channel is to be had on such a connection, and whoever asked for one does not join', async () => {
   await using connection = await comeIn()
-  const port = await freePort()
   const direct = writeTcpForward({
     host: '127.0.0.1',
     port: service.sshPort,
@@ -73,6 +72,13 @@ test('nothing but one forward is to be had on such a connection', async () => {
   await expect(connection.open('direct-streamlocal@openssh.com', writePath('/run/x'))).rejects.toMatchObject({
     reason: 1,
   })
+  await connection.request('tcpip-forward', writeListen('0.0.0.0', 0)).catch(() => undefined)
+  expect(await connection.ended).toMatchObject({ message: expect.stringContaining('with -N') as unknown })
+})
+
+test('nothing but one forward is to be had on such a connection', async () => {
+  await using connection = await comeIn()
+  const port = await freePort()
   expect(await connection.request('streamlocal-forward@openssh.com', writePath('/run/x'))).toBe(undefined)
   expect(await connection.request('tcpip-forward', writeListen('0.0.0.0', port))).toEqual(Buffer.alloc(0))
   expect(await connection.request('tcpip-forward', writeListen('0.0.0.0', port + 1))).toBe(undefined)

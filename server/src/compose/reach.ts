@@ -203,8 +203,14 @@ export async function openReach(rooms: Rooms, config: Config, log: Log): Promise
     conflicts: conflicts({
       clock,
       find: tunnels.find,
-      // A node that is cut off can ask nobody; all its agents may come back at such a time.
-      elsewhere: async (uid) => (bus.connected ? neighbours?.tunnelOf(uid, 0) : undefined),
+      async elsewhere(uid) {
+        if (!bus.connected)
+          throw new Failure('unavailable', {
+            message: 'Other nodes cannot be asked right now.',
+            retryAfter: 5,
+          })
+        return neighbours?.tunnelOf(uid, 0)
+      },
       probe,
       onConflict(device, report, first) {
         const { uid, tenant_id } = device
@@ -419,10 +425,8 @@ export async function openReach(rooms: Rooms, config: Config, log: Log): Promise
     tunnels,
     joined: agentless,
     connectors: supervisor,
-    recheckPeople(whose) {
-      terminals.recheck(whose)
-      watching.recheck(whose)
-    },
+    recheckPeople: async (whose) =>
+      void (await Promise.all([terminals.recheck(whose), watching.recheck(whose)])),
   })
   const enter = async (path: string, upgrade: Upgrade): Promise<void> => {
     if (stopping) throw new Failure('unavailable', { retryAfter: 10 })

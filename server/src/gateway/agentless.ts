@@ -51,10 +51,10 @@ export interface AgentlessParts {
   /** Writes refused logins to the log. */
   reports: LoginReports
   /**
-   * Makes it the tunnel of its device, or closes it. Throws a Failure when there are too many, or when the
-   * tunnel that is there stays.
+   * Makes it the tunnel of its device. False: it did not become that, and was closed. Throws a Failure when
+   * there are too many, or when the device is another one's.
    */
-  enter(tunnel: Tunnel, origin: TunnelOrigin, arrival: TunnelArrival): Promise<void>
+  enter(tunnel: Tunnel, origin: TunnelOrigin, arrival: TunnelArrival): Promise<boolean>
   /** A heartbeat of the device. */
   seen(device: TunnelDevice): void
   /** Counts what the socket carries. */
@@ -97,6 +97,8 @@ const otherKey =
   'This device is already connected with another enrolment key. Stop that connection first, or use its key.'
 const copied =
   'Another machine is connected with the host key of this one. If this is a copy, create new SSH host keys on it.'
+const lost =
+  'This connection did not become the device’s, because a newer one came or the client did not answer.'
 
 /** A refusal whose message goes to the client, which is then disconnected. */
 class Refused extends Error {}
@@ -128,10 +130,12 @@ export function agentlessEndpoint(parts: AgentlessParts): Agentless {
     const { source, enrolment_key } = joining
     const recheck = (): Promise<unknown> => rules.join(joining, host)
     const tunnel = tunnelOn(near, forward, device, meter)
-    await parts.enter(tunnel, { via: 'ssh', source }, { isRival, recheck }).catch((error: unknown) => {
+    const arrival = { isRival, recheck }
+    const isOwn = await parts.enter(tunnel, { via: 'ssh', source }, arrival).catch((error: unknown) => {
       if (!(error instanceof Failure) || error.kind !== 'conflict') throw error
       throw new Refused(isRival ? otherKey : copied, { cause: error })
     })
+    if (!isOwn) throw new Refused(lost)
     log.info({ event: 'device.joined', device: device.uid, status, enrolment_key, source })
     keepAlive(near, () => parts.seen(device))
     await connected()
@@ -211,8 +215,14 @@ export function agentlessEndpoint(parts: AgentlessParts): Agentless {
         if (joining.tenant_id === tenant_id && joining.enrolment_key === enrolment_key) endRemoved(near)
     },
     async recheck() {
-      for (const [near, { tenant_id, enrolment_key }] of connections)
-        if (!(await rules.hasKey(tenant_id, enrolment_key))) endRemoved(near)
+      const byKey = Map.groupBy(
+        connections,
+        ([, { tenant_id, enrolment_key }]) => `${tenant_id} ${enrolment_key}`,
+      )
+      for (const joined of byKey.values()) {
+        const { tenant_id, enrolment_key } = joined[0]![1]
+        if (!(await rules.hasKey(tenant_id, enrolment_key))) for (const [near] of joined) endRemoved(near)
+      }
     },
   }
 }

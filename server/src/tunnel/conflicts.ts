@@ -85,6 +85,13 @@ export function conflicts(parts: ConflictParts): Conflicts {
     return Promise.race([asked.catch(() => false), refused])
   }
 
+  /** While other nodes cannot be asked, everybody but a rival may come. */
+  const elsewhere = async (uid: string, isRival: boolean): ReturnType<ConflictParts['elsewhere']> =>
+    parts.elsewhere(uid).catch((error: unknown) => {
+      if (isRival) throw error
+      return undefined
+    })
+
   const rules: Conflicts = {
     opened: (tunnel, from) => void sources.set(tunnel, from),
     async admit(device, from) {
@@ -93,7 +100,7 @@ export function conflicts(parts: ConflictParts): Conflicts {
       const here = parts.find(uid)
       const before = here && sources.get(here)
       if (before && before.instance !== '' && before.instance === from.instance) return false
-      const remote = here ? undefined : await parts.elsewhere(uid).catch(() => undefined)
+      const remote = here ? undefined : await elsewhere(uid, isRival)
       if (!here && !remote) return false
       const now = clock.now()
       // Rivals are counted apart: they must not make anybody suspect the device itself.

@@ -49,8 +49,11 @@ export interface TunnelArrival extends Pick<TunnelSource, 'isRival'> {
 }
 
 export interface TunnelEndpoints {
-  /** Takes a tunnel that another module has opened; the same limits hold for it. */
-  bring(tunnel: Tunnel, origin: TunnelOrigin, arrival: TunnelArrival): Promise<void>
+  /**
+   * Takes a tunnel that another module has opened; the same limits hold for it. False: the tunnel was closed,
+   * because it did not become the device's.
+   */
+  bring(tunnel: Tunnel, origin: TunnelOrigin, arrival: TunnelArrival): Promise<boolean>
   /**
    * Throws a Failure with the time to wait when too many tunnels are opened, or this device opens too many.
    */
@@ -85,10 +88,11 @@ export function tunnelEndpoints(parts: TunnelEndpointParts): TunnelEndpoints {
     if (retryAfter > 0)
       throw new Failure('unavailable', { message: 'Too many devices come at once; come back.', retryAfter })
   }
-  const offer = async (tunnel: Tunnel, origin: TunnelOrigin): Promise<void> =>
+  const offer = async (tunnel: Tunnel, origin: TunnelOrigin): Promise<boolean> =>
     parts.registry.offer(tunnel, origin).catch((error: unknown) => {
       parts.onError(tunnel.device, error)
       tunnel.close('The tunnel could not be entered.')
+      return false
     })
   return {
     admit,
@@ -99,7 +103,7 @@ export function tunnelEndpoints(parts: TunnelEndpointParts): TunnelEndpoints {
       const from = { address: origin.source ?? '', instance: '', isRival }
       if (await parts.conflicts.admit(tunnel.device, from)) await recheck()
       parts.conflicts.opened(tunnel, from)
-      await offer(tunnel, origin)
+      return offer(tunnel, origin)
     },
     async enter(device, path, upgrade, recheck) {
       const instance = upgrade.request.headers[instanceHeader]

@@ -162,6 +162,19 @@ describe('a newer tunnel', () => {
   })
 })
 
+test('a tunnel is told whether it became the device’s: not one that a newer one displaced, or that proved nothing', async () => {
+  const { rooms } = house(() => new Promise((resolve) => void judging.push(resolve)))
+  const judging: ((good: boolean) => void)[] = []
+  const [first, second] = [0, 1].map(() => tunnel('old', device({ mustProve: true })))
+  const [one, other] = [rooms.offer(first!), rooms.offer(second!)]
+  await settled()
+  for (const judge of judging) judge(true)
+  expect([await one, await other]).toEqual([false, true])
+  expect(rooms.find('crane')).toBe(second)
+  expect(await rooms.offer(tunnel('forges'))).toBe(false)
+  expect(await rooms.offer(tunnel('signs', device({ uid: 'other' })))).toBe(true)
+})
+
 test('a device that may not connect any more loses the tunnel it has and the one that is being judged', async () => {
   const judging = Promise.withResolvers<boolean>()
   const { rooms, events } = house(() => judging.promise)

@@ -55,8 +55,8 @@ interface Owner {
 }
 
 export interface Registry {
-  /** A tunnel that has just been made. It is closed if it may not have the device. */
-  offer(tunnel: Tunnel, origin?: TunnelOrigin): Promise<void>
+  /** Judges a new tunnel, and closes it if it may not have the device. True: it is the device's now. */
+  offer(tunnel: Tunnel, origin?: TunnelOrigin): Promise<boolean>
   /** The device's tunnel, unless a newer one is known than ours. */
   find(uid: string, least?: number): Tunnel | undefined
   all(): Iterable<Tunnel>
@@ -159,21 +159,26 @@ export function registry(parts: RegistryParts): Registry {
     })
   }
 
+  async function judge(tunnel: Tunnel, origin: TunnelOrigin | undefined): Promise<void> {
+    const { uid, mustProve } = tunnel.device
+    // While that cannot be found out, it may be.
+    if (!mustProve && !owners.has(uid) && !(await parts.isElsewhere(uid).catch(() => true))) {
+      await own(tunnel, origin)
+      return bind(tunnel)
+    }
+    candidates.get(uid)?.close('A newer tunnel of the device came.')
+    candidates.set(uid, tunnel)
+    const good = await isProved(tunnel)
+    if (candidates.get(uid) !== tunnel) return tunnel.close('A newer tunnel of the device came.')
+    candidates.delete(uid)
+    if (good) await own(tunnel, origin)
+    else refuse(tunnel, 'The agent does not hold the device’s key.')
+  }
+
   return {
     async offer(tunnel, origin) {
-      const { uid, mustProve } = tunnel.device
-      // While that cannot be found out, it may be.
-      if (!mustProve && !owners.has(uid) && !(await parts.isElsewhere(uid).catch(() => true))) {
-        await own(tunnel, origin)
-        return bind(tunnel)
-      }
-      candidates.get(uid)?.close('A newer tunnel of the device came.')
-      candidates.set(uid, tunnel)
-      const good = await isProved(tunnel)
-      if (candidates.get(uid) !== tunnel) return tunnel.close('A newer tunnel of the device came.')
-      candidates.delete(uid)
-      if (good) await own(tunnel, origin)
-      else refuse(tunnel, 'The agent does not hold the device’s key.')
+      await judge(tunnel, origin)
+      return owners.get(tunnel.device.uid)?.tunnel === tunnel
     },
     find(uid, least = 0) {
       const owner = owners.get(uid)

@@ -1,15 +1,19 @@
 // Devices without an agent, as they join. The enrolment key with which a device signs in decides its
 // namespace. The host key of its own SSH server, which the gateway has verified, is its identity. So a device
 // stays the same whichever enrolment key it uses, and one host key is a separate device in every namespace.
+// A device belongs to one enrolment key, for some minutes also after its connection has ended, as long as the
+// namespace has that key. A rival, with another key, may stand in while the device is silent; the device takes
+// its place back with its own key.
 // New devices are pending, unless an accept rule of the namespace fits.
 import { Failure } from '@hawser/contract/failures'
 import { agentlessPlatform } from '@hawser/contract/tunnel'
-import { iso, type Clock } from '../../kit/clock.ts'
+import { iso, minute_ms, type Clock } from '../../kit/clock.ts'
 import { hostKeyUid } from '../../kit/ids.ts'
 import type { DeviceRow } from '../../storage/devices.ts'
 import type { Stores } from '../../storage/stores.ts'
 import { freshDevice, nameFrom } from './enrolment.ts'
 import type { Joining } from './joining.ts'
+import type { Presence } from './presence.ts'
 import type { TunnelDevice } from './tunnels.ts'
 
 /** A connection that signed in with an enrolment key. */
@@ -48,9 +52,9 @@ export interface AgentlessRules {
 export interface DeviceJoin {
   readonly device: TunnelDevice
   readonly status: DeviceRow['status']
-  /** The device was last connected with another enrolment key. */
+  /** The device is connected with another enrolment key, or may still come back with it. */
   readonly isRival: boolean
-  /** Notes how the device is connected now, once the connection has become its tunnel. */
+  /** Stores how the device is connected; called once the connection has become its tunnel, and only then. */
   connected(): Promise<void>
 }
 
@@ -58,11 +62,26 @@ export interface AgentlessParts {
   stores: Stores
   clock: Clock
   joining: Joining
+  presence: Pick<Presence, 'of'>
 }
 
 const longestInfo = 255
+/** A device that was away for this long belongs to the key that it comes with next. */
+const away_ms = 5 * minute_ms
 
-export function agentless({ stores, clock, joining }: AgentlessParts): AgentlessRules {
+export function agentless({ stores, clock, joining, presence }: AgentlessParts): AgentlessRules {
+  /** Nobody could connect before. */
+  const started_at = clock.now()
+
+  /** Whether another key than this one has the device. */
+  async function isOthers(row: DeviceRow, enrolment_key: string): Promise<boolean> {
+    const theirs = row.enrolment_key
+    if (!theirs || theirs === enrolment_key) return false
+    if (!(await stores.of(row.tenant_id).enrolmentKeys.find(theirs))) return false
+    const { online, last_seen } = presence.of(row)
+    return online || Math.max(Date.parse(last_seen), started_at) > clock.now() - away_ms
+  }
+
   return {
     async admit(tenant_id, { fingerprint, line }) {
       const key = await stores.of(tenant_id).enrolmentKeys.find(fingerprint)
@@ -89,16 +108,13 @@ export function agentless({ stores, clock, joining }: AgentlessParts): Agentless
       if (row) {
         if (row.status === 'rejected')
           throw new Failure('forbidden', { message: 'The device was rejected in this namespace.' })
-        const isChanged = (Object.keys(reported) as (keyof typeof reported)[]).some(
-          (key) => row[key] !== reported[key],
-        )
+        const isRival = await isOthers(row, enrolment_key)
+        const own = isRival ? { ...reported, enrolment_key: row.enrolment_key } : reported
         return {
           device,
           status: row.status,
-          isRival: row.enrolment_key !== enrolment_key,
-          async connected() {
-            if (isChanged) await mine.save(uid, reported)
-          },
+          isRival,
+          connected: async () => void (await mine.save(uid, own)),
         }
       }
       const asked = nameFrom(name, `ssh-${uid.slice(0, 8)}`)
@@ -106,6 +122,8 @@ export function agentless({ stores, clock, joining }: AgentlessParts): Agentless
         tenant_id,
         {
           ...reported,
+          // No key has the device before a connection with it is the device's tunnel.
+          enrolment_key: '',
           ...freshDevice(iso(clock.now())),
           uid,
           hostname: name,
@@ -116,7 +134,7 @@ export function agentless({ stores, clock, joining }: AgentlessParts): Agentless
         },
         { name: asked },
       )
-      return { device, status, isRival: false, connected: async () => undefined }
+      return { device, status, isRival: false, connected: async () => void (await mine.save(uid, reported)) }
     },
   }
 }
