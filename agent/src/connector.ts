@@ -48,6 +48,8 @@ export interface ConnectorConfig {
   readonly engine: EngineEndpoint
   /** Undefined: all containers. */
   readonly label: { readonly name: string; readonly value: string | undefined } | undefined
+  /** How long an attempt to notify the server of a removed container lasts, and the first pause after it. */
+  readonly farewell_ms: number
 }
 
 const defaultEngine = 'unix:///var/run/docker.sock'
@@ -78,6 +80,7 @@ export function readConnectorConfig(
         ? { socketPath: host.slice('unix://'.length) }
         : tcp(host, kind === 'https' || find('DOCKER_TLS_VERIFY') !== '', find),
     label: name === '' ? undefined : { name, value },
+    farewell_ms: 60 * 60_000,
   }
 }
 
@@ -103,8 +106,10 @@ function tcp(host: string, secure: boolean, find: (name: string) => string): Eng
   }
 }
 
-/** How long the agent tries to say that a container is gone; the server may have rejected the device. */
-const farewell_ms = 60 * 60_000
+/** The reason with which an agent stops that could not notify the server; it may have rejected the device. */
+const unheardReason = 'unheard'
+/** The longest pause between two attempts, in lengths of one. Attempts end when the key is forgotten. */
+const longestPause = 24
 
 /** The agent of one container. */
 interface RunningContainer {
@@ -134,6 +139,14 @@ export async function runConnector(
   const check = passwords({ log })
   const keys = containerKeys(config.keys)
   const running = new Map<string, RunningContainer>()
+  /** When the agent may try again to notify the server of a container that is gone, by performance.now(). */
+  const postponed = new Map<string, { readonly until: number; readonly times: number }>()
+
+  function postpone(identity: string): void {
+    const times = (postponed.get(identity)?.times ?? 0) + 1
+    const pause_ms = config.farewell_ms * Math.min(2 ** (times - 1), longestPause)
+    postponed.set(identity, { until: performance.now() + pause_ms, times })
+  }
 
   async function stop(identities: Iterable<string>): Promise<void> {
     await Promise.all(
@@ -170,7 +183,9 @@ export async function runConnector(
       known: () => container === undefined && stopping.abort(goneReason),
     }
     const limit =
-      container === undefined ? setTimeout(() => stopping.abort(goneReason), farewell_ms).unref() : undefined
+      container === undefined
+        ? setTimeout(() => stopping.abort(unheardReason), config.farewell_ms).unref()
+        : undefined
     const ended = runAgent(agent, about, stopping.signal, memory, watched)
       .catch((error: unknown) =>
         about({ level: 'error', event: 'container.failed', why: (error as Error).message }),
@@ -178,7 +193,15 @@ export async function runConnector(
       .finally(() => {
         clearTimeout(limit)
         running.delete(identity)
-        if (container === undefined && stopping.signal.reason === goneReason) keys.told(device)
+        if (container !== undefined) return
+        if (stopping.signal.reason === goneReason) return keys.told(device)
+        if (stopping.signal.reason !== unheardReason) return
+        postpone(identity)
+        about({
+          level: 'warn',
+          event: 'container.unheard',
+          why: 'The server was not notified that the container is gone; the agent tries again later.',
+        })
       })
     running.set(identity, {
       container,
@@ -222,8 +245,11 @@ export async function runConnector(
         if (device && !running.has(identity))
           run(device, container.id, standFor(client, container, facts, check))
       }
-      for (const device of keys.untold())
-        if (!running.has(device.identity)) run(device, undefined, goneContainer(device, facts))
+      const untold = new Map(keys.untold().map((device) => [device.identity, device]))
+      for (const identity of postponed.keys()) if (!untold.has(identity)) postponed.delete(identity)
+      for (const [identity, device] of untold)
+        if (!running.has(identity) && (postponed.get(identity)?.until ?? 0) <= performance.now())
+          run(device, undefined, goneContainer(device, facts))
     },
     lost: async () => stop(running.keys()),
     state: async (state, message) =>

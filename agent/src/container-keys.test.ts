@@ -1,5 +1,5 @@
 // Which device a container is: by its id first, then by the name of one that is gone, also after a restart.
-import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'
 import { afterAll, describe, expect, test } from 'vitest'
@@ -74,6 +74,29 @@ describe('a device of the connector mode', () => {
     keys.settle([], there())
     expect(existsSync(device.keyFile)).toBe(false)
     expect(containerKeys(folder).of(device.id)).toBeUndefined()
+  })
+
+  test('is forgotten before a month when 2,000 others are gone for a shorter time', () => {
+    const { folder, open } = fresh('many')
+    const many = Array.from({ length: 2_003 }, (_, at) => ({
+      ...box('0', `job-${at}`),
+      id: at.toString(16).padStart(12, '0').padEnd(64, '0'),
+    }))
+    mkdirSync(folder)
+    for (const [at, { id, name, image }] of many.entries())
+      writeFileSync(
+        path.join(folder, `${id.slice(0, 12)}.key.container`),
+        JSON.stringify({ id, name, image, gone_at: at }),
+      )
+    const keys = open()
+    keys.settle([], () => false)
+    expect(many.filter(({ id }) => !keys.of(id)).map(({ name }) => name)).toEqual(['job-0', 'job-1', 'job-2'])
+    expect(readdirSync(folder)).toHaveLength(2_000)
+    // The newest one still has an heir.
+    const heir = { ...many.at(-1)!, id: 'f'.repeat(64) }
+    keys.settle([heir], there(heir))
+    expect(keys.of(heir.id)).toMatchObject({ identity: many.at(-1)!.id.slice(0, 12) })
+    expect(keys.of(many.at(-1)!.id)).toBeUndefined()
   })
 
   test('has a note that anybody may have damaged: then its container begins anew with the same key', () => {

@@ -1,7 +1,7 @@
 // Which key each container has. A device of the connector mode is a key and the id that its first container
 // had; beside the key is a note of the container that the device is now, and of its name. So the device stays
 // the same while its container is renamed, and when a new one takes the name of one that is gone. The keys of
-// containers that are gone wait for such a successor, for a month.
+// containers that are gone wait for such a successor for a month, the newest 2,000 of them.
 import { mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import path from 'node:path'
 import type { Container } from '@hawser/engine'
@@ -39,15 +39,30 @@ export interface ContainerKeys {
 /** Length of the short form of a container's id. */
 export const shown = 12
 const kept_ms = 30 * 24 * 60 * 60 * 1_000
+/** Every job that runs in a container of its own leaves one behind. */
+const mostGone = 2_000
 const noteOf = (keyFile: string): string => `${keyFile}.container`
 
 export function containerKeys(folder: string, now: () => number = Date.now): ContainerKeys {
   const all = new Map<string, KeptContainer>()
-  for (const device of readAll(folder)) all.set(device.identity, device)
+  /** Identities by the id of the container. */
+  const byId = new Map<string, string>()
+  for (const device of readAll(folder)) enter(device)
+
+  function enter(device: KeptContainer): void {
+    leave(device.identity)
+    all.set(device.identity, device)
+    byId.set(device.id, device.identity)
+  }
+
+  function leave(identity: string): void {
+    const id = all.get(identity)?.id ?? ''
+    if (byId.get(id) === identity) byId.delete(id)
+  }
 
   function keep(device: KeptContainer): KeptContainer {
     const before = all.get(device.identity)
-    all.set(device.identity, device)
+    enter(device)
     const { keyFile, identity: _, ...note } = device
     const text = JSON.stringify(note)
     if (before && text === JSON.stringify({ ...before, keyFile: undefined, identity: undefined }))
@@ -62,26 +77,32 @@ export function containerKeys(folder: string, now: () => number = Date.now): Con
   }
 
   function forget({ keyFile, identity }: KeptContainer): void {
+    leave(identity)
     all.delete(identity)
     for (const file of [keyFile, noteOf(keyFile), namespaceFile(keyFile), serverKeyFile(keyFile)])
       rmSync(file, { force: true })
   }
 
-  const of = (id: string): KeptContainer | undefined => all.values().find((device) => device.id === id)
+  const of = (id: string): KeptContainer | undefined => all.get(byId.get(id) ?? '')
 
   return {
     of,
     settle(offered, isThere) {
-      const heirless = (name: string): KeptContainer | undefined =>
-        all.values().find((device) => device.name === name && !isThere(device.id))
+      const heirless = new Map<string, KeptContainer>()
+      for (const device of all.values())
+        if (!isThere(device.id) && !heirless.has(device.name)) heirless.set(device.name, device)
       for (const { id, name, image } of offered) {
-        const device = of(id) ?? heirless(name)
+        const device = of(id) ?? heirless.get(name)
+        heirless.delete(name)
         if (device) keep({ keyFile: device.keyFile, identity: device.identity, id, name, image })
       }
-      for (const device of all.values())
-        if (isThere(device.id)) continue
-        else if (device.gone_at === undefined) keep({ ...device, gone_at: now() })
-        else if (device.gone_at < now() - kept_ms) forget(device)
+      const gone = [...all.values()]
+        .filter(({ id }) => !isThere(id))
+        .map((device) => ({ device, since: device.gone_at ?? now() }))
+        .toSorted((one, other) => other.since - one.since)
+      for (const [at, { device, since }] of gone.entries())
+        if (at >= mostGone || since < now() - kept_ms) forget(device)
+        else if (device.gone_at === undefined) keep({ ...device, gone_at: since })
     },
     add({ id, name, image }) {
       const identity = id.slice(0, shown)
