@@ -27,7 +27,7 @@ test('it is asked for at once, and again whenever something changed', async () =
   last().answer(true)
   await vi.advanceTimersByTimeAsync(3_600_000)
   expect(questions).toHaveLength(1)
-  asked.recheck()
+  void asked.recheck()
   expect(questions).toHaveLength(2)
   last().answer(false)
   await vi.advanceTimersByTimeAsync(0)
@@ -36,8 +36,8 @@ test('it is asked for at once, and again whenever something changed', async () =
 
 test('a change while the answer is on its way is not overlooked', async () => {
   const { asked, questions, last } = start()
-  asked.recheck()
-  asked.recheck()
+  void asked.recheck()
+  void asked.recheck()
   expect(questions).toHaveLength(1)
   last().answer(true)
   await vi.advanceTimersByTimeAsync(0)
@@ -72,7 +72,7 @@ test('it is asked for when what it rests on ends, and never after it was dispose
   const left = start(Date.now() + 60_000)
   left.asked[Symbol.dispose]()
   left.last().answer(false)
-  left.asked.recheck()
+  void left.asked.recheck()
   await vi.advanceTimersByTimeAsync(120_000)
   expect(left.questions).toHaveLength(1)
   expect(left.onLost).not.toHaveBeenCalled()

@@ -11,10 +11,18 @@ export interface PermissionParts {
 }
 
 export interface Permission extends Disposable {
-  recheck(): void
+  /** Resolves when there was an answer, or none for now; then it asks again by itself. */
+  recheck(): Promise<void>
+}
+
+/** Asks for many, some at a time: the database has others to serve. */
+export async function recheckAll(permissions: readonly Permission[]): Promise<void> {
+  for (let at = 0; at < permissions.length; at += atOnce)
+    await Promise.all(permissions.slice(at, at + atOnce).map(async (each) => each.recheck()))
 }
 
 const retry_ms = 5_000
+const atOnce = 100
 /** The longest time that a timer of Node takes. */
 const longest_ms = 2 ** 31 - 1
 
@@ -51,7 +59,7 @@ export function permission({ holds, onLost, ends_at }: PermissionParts): Permiss
   // What changed while the socket was being opened counts, too.
   void ask()
   return {
-    recheck: () => void ask(),
+    recheck: ask,
     [Symbol.dispose]() {
       over = true
       clearTimeout(retry)

@@ -18,7 +18,7 @@ import type { SharingDesk } from '../domain/sessions/sharing.ts'
 import type { TicketHolder, TerminalTicket, TerminalTickets } from '../domain/sessions/terminals.ts'
 import type { AttachRequest, Terminal, TerminalSize, TerminalRequest } from '../gateway/terminal.ts'
 import type { Message, MessageSocket } from './message-socket.ts'
-import { permission, type Permission } from './permission.ts'
+import { permission, recheckAll, type Permission } from './permission.ts'
 import { terminalDesk, type TerminalDesk } from './terminal-desk.ts'
 import { serveFiles } from './terminal-files.ts'
 import type { Upgrade } from './upgrade.ts'
@@ -186,9 +186,8 @@ export function terminalEndpoint(parts: TerminalEndpointParts) {
   return {
     enter,
     /** Asks again whether these people may keep their terminals. */
-    recheck(whose: (holder: TicketHolder) => boolean): void {
-      for (const { holder, permission } of open.values()) if (whose(holder)) permission.recheck()
-    },
+    recheck: async (whose: (holder: TicketHolder) => boolean): Promise<void> =>
+      recheckAll([...open.values()].filter(({ holder }) => whose(holder)).map(({ permission: its }) => its)),
     /** When the sessions are over and the server stops. */
     close(): void {
       for (const line of lines) line.close(Closing.leaving)

@@ -18,7 +18,7 @@ import type { Seat, SharedTerminal } from '../domain/sessions/sharing.ts'
 import type { WatchingCaller, WatchTickets } from '../domain/sessions/watch-tickets.ts'
 import { limiter } from '../kit/limiter.ts'
 import { messagesOfPerson } from './message-socket.ts'
-import { permission, type Permission } from './permission.ts'
+import { permission, recheckAll, type Permission } from './permission.ts'
 import type { Upgrade } from './upgrade.ts'
 import { checker } from './validate.ts'
 import type { Viewer } from '../recording/live.ts'
@@ -261,7 +261,7 @@ export function watchEndpoint({ gate, tickets, sessions, shared, isHere, onError
       note: (message) => say({ kind: 'note', message }),
       admitted() {
         // What was true when they were let in may have changed by now.
-        recheck()
+        void recheck()
         if (isShown) return
         isShown = true
         void show()
@@ -277,9 +277,9 @@ export function watchEndpoint({ gate, tickets, sessions, shared, isHere, onError
   return {
     enter,
     /** Asks again whether these people may go on watching. */
-    recheck(whose: (person: { readonly user_id: string; readonly tenant_id: string }) => boolean): void {
-      for (const viewer of viewers) if (whose(viewer)) viewer.permission.recheck()
-    },
+    recheck: async (
+      whose: (person: { readonly user_id: string; readonly tenant_id: string }) => boolean,
+    ): Promise<void> => recheckAll([...viewers].filter(whose).map(({ permission: its }) => its)),
     close(): void {
       for (const socket of sockets) socket.close(goingAway, 'The server is stopping.')
     },
@@ -317,7 +317,7 @@ interface VisitParts {
   /** Who they are now. */
   standing(): WatchingCaller
   show(): Promise<void>
-  recheck(): void
+  recheck(): Promise<void>
 }
 
 const ignore = (): void => undefined

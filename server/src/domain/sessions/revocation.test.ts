@@ -48,6 +48,8 @@ async function start(recheck?: RevocationParts['recheck']) {
   const failed: unknown[] = []
   const background = lifetime((_, error) => void failed.push(error))
   const away = { is: false }
+  /** When the terminals of people have their answers. */
+  const answered = { by: Promise.resolve() }
   let missed = (): void => undefined
   const bus: Bus = { ...localBus(), missed: (hearer) => ((missed = hearer), { [Symbol.dispose]() {} }) }
   const openSession = (uid: string, device_uid: string): [string, OpenSession] => [
@@ -95,8 +97,10 @@ async function start(recheck?: RevocationParts['recheck']) {
       changed: (...about) => void done.push(['connector changed', ...about]),
       namespaceRemoved: (...about) => void done.push(['connectors removed', ...about]),
     },
-    recheckPeople: (whose) =>
-      void done.push(['recheck', ...people.filter(whose).map((one) => people.indexOf(one))]),
+    async recheckPeople(whose) {
+      done.push(['recheck', ...people.filter(whose).map((one) => people.indexOf(one))])
+      await answered.by
+    },
   }
   /** The device whose data budget is used up. */
   const budget = { usedUp: '' }
@@ -130,6 +134,8 @@ async function start(recheck?: RevocationParts['recheck']) {
     missed: () => missed(),
     opener,
     budget,
+    done,
+    answered,
     away,
     failed,
     background,
@@ -307,6 +313,30 @@ test('while news cannot be heard, open sessions are checked again and again, wit
   expect(found).toContainEqual(['end', uid, reasons.closed])
   expect(found.filter(([one]) => one === 'yield' || one === 'joined recheck')).toEqual([])
   applying[Symbol.dispose]()
+})
+
+test('no check begins while terminals of people still wait for the answers of the one before', async () => {
+  vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] })
+  try {
+    let begun = 0
+    const { applying, answered, done, effects } = await start({
+      every_ms: 10,
+      what: () => ((begun += 1), 'sessions'),
+    })
+    const { promise, resolve } = Promise.withResolvers<void>()
+    answered.by = promise
+    vi.advanceTimersByTime(10)
+    await eventually(() => expect(done).toContainEqual(['end', 'b', reasons.unavailable]))
+    vi.advanceTimersByTime(100)
+    expect(begun).toBe(1)
+    resolve()
+    await effects()
+    vi.advanceTimersByTime(10)
+    expect(begun).toBe(2)
+    applying[Symbol.dispose]()
+  } finally {
+    vi.useRealTimers()
+  }
 })
 
 test('nothing takes effect any more once it was disposed; recordings are swept until the end', async () => {

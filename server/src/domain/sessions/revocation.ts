@@ -3,7 +3,7 @@
 // sign-in or an API key loses the terminals and live views opened with it; whoever loses the membership or
 // the API key loses the sessions, too, whatever client they are in. A deleted device or namespace
 // loses its recordings. When news may have been missed, every open connection is checked against the
-// database.
+// database, with as many queries as there are people and namespaces, not sessions.
 //
 // The rule that makes a change publishes the news, on any node; the effects happen on the node that has the
 // connection.
@@ -81,8 +81,11 @@ export interface Connections {
     changed(tenant_id: string, uid: string): void
     namespaceRemoved(tenant_id: string): void
   }
-  /** Makes each terminal and live view of these people ask the database whether it may stay open. */
-  recheckPeople(whose: (person: Person) => boolean): void
+  /**
+   * Makes each terminal and live view of these people ask the database whether it may stay open. Resolves
+   * when each has asked; one that got no answer asks again by itself.
+   */
+  recheckPeople(whose: (person: Person) => boolean): Promise<void>
 }
 
 export const reasons = {
@@ -132,6 +135,8 @@ export const policyOfSessions = (namespace: Pick<NamespaceRow, 'policy'>): Sessi
 
 /** Between two attempts, when the database does not answer. */
 const retry_ms = 5_000
+/** At most this many rows are read by one query. */
+const batch = 500
 
 type Table = { readonly [K in keyof News]?: (news: News[K], open: Applied) => void }
 
@@ -155,25 +160,28 @@ export function revocation(parts: RevocationParts): Revocation {
     }
   }
 
-  async function standing({
-    tenant_id,
-    person,
-  }: Pick<HeldFor, 'tenant_id' | 'person'>): Promise<string | undefined> {
-    if (person.kind === 'api-key') return (await stores.of(tenant_id).apiKeys.find(person.id))?.role
+  async function standing(
+    { tenant_id, person }: Pick<HeldFor, 'tenant_id' | 'person'>,
+    ask = questions(stores),
+  ): Promise<string | undefined> {
+    if (person.kind === 'api-key') return (await ask.apiKey(tenant_id, person.id))?.role
     if (person.kind !== 'user') return ''
-    const found = await stores.callers.user(person.id, tenant_id)
+    const found = await ask.user(tenant_id, person.id)
     return found && found.role !== null ? `${found.role} ${found.member_epoch} ${found.epoch}` : undefined
   }
 
-  async function mayWait({ tenant_id, person, key, standing: before, restored }: HeldFor): Promise<boolean> {
+  async function mayWait(
+    { tenant_id, person, key, standing: before, restored }: HeldFor,
+    ask = questions(stores),
+  ): Promise<boolean> {
     if (restored !== undefined && (await stores.of(tenant_id).sessions.find(restored))?.active !== 1)
       return false
-    const namespace = await stores.namespaces.find(tenant_id)
+    const namespace = await ask.namespace(tenant_id)
     if (!namespace || namespace.hold_sessions === 0) return false
     const isAnybody = person.kind === 'unknown' && key === undefined
     if (isAnybody && namespace.hold_unknown === 0) return false
-    if (key !== undefined && !(await stores.of(tenant_id).publicKeys.find(key))) return false
-    const now = await standing({ tenant_id, person })
+    if (key !== undefined && !(await ask.publicKey(tenant_id, key))) return false
+    const now = await standing({ tenant_id, person }, ask)
     return now !== undefined && (before === undefined || before === now)
   }
 
@@ -185,22 +193,37 @@ export function revocation(parts: RevocationParts): Revocation {
     }
   }
 
-  async function recheckHeld(open: Connections, tenant_id?: string): Promise<void> {
-    for (const session of open.sessions.values()) {
-      const held = session.heldFor?.()
-      if (!held || (tenant_id !== undefined && held.tenant_id !== tenant_id)) continue
-      if (!(await mayWait(held))) session.end(reasons.notHeld)
+  /** Ends held sessions of a namespace whose person may not come back. */
+  async function recheckHeld(
+    tenant_id: string,
+    sessions: readonly OpenSession[],
+    ask = questions(stores),
+  ): Promise<void> {
+    const held = sessions.flatMap((session) => {
+      const whose = session.heldFor?.()
+      return whose ? [{ session, ...whose }] : []
+    })
+    const records = await byUid(
+      stores.of(tenant_id).sessions.findMany,
+      held.flatMap(({ restored }) => restored ?? []),
+    )
+    for (const { session, restored, ...whose } of held) {
+      const isClosed = restored !== undefined && records.get(restored)?.active !== 1
+      if (isClosed || !(await mayWait(whose, ask))) session.end(reasons.notHeld)
     }
   }
 
   /** Ends sessions whose person has lost the membership, or the API key, that they were opened with. */
-  async function recheckPersons(open: Connections, whose: (session: OpenSession) => boolean): Promise<void> {
+  async function recheckPersons(
+    open: Connections,
+    whose: (session: OpenSession) => boolean,
+    ask = questions(stores),
+  ): Promise<void> {
     for (const session of [...open.sessions.values()].filter(whose)) {
       const { person, tenant_id } = session
-      if (person.kind === 'user' && !(await stores.callers.user(person.id, tenant_id))?.role)
+      if (person.kind === 'user' && !(await ask.user(tenant_id, person.id))?.role)
         session.end(reasons.notMember)
-      if (person.kind === 'api-key' && !(await stores.of(tenant_id).apiKeys.find(person.id)))
-        session.end(reasons.noKey)
+      if (person.kind === 'api-key' && !(await ask.apiKey(tenant_id, person.id))) session.end(reasons.noKey)
     }
   }
 
@@ -217,7 +240,7 @@ export function revocation(parts: RevocationParts): Revocation {
   async function namespaceChanged(tenant_id: string, open: Connections): Promise<void> {
     const namespace = await stores.namespaces.find(tenant_id)
     // Settings say who may type in sessions of others, too.
-    open.recheckPeople((person) => person.tenant_id === tenant_id)
+    void open.recheckPeople((person) => person.tenant_id === tenant_id)
     if (!namespace) {
       open.connectors.namespaceRemoved(tenant_id)
       for (const { device } of open.tunnels.all())
@@ -225,8 +248,8 @@ export function revocation(parts: RevocationParts): Revocation {
       endHeld(open, (held) => held.tenant_id === tenant_id)
       return
     }
-    await recheckHeld(open, tenant_id)
     const sessions = [...open.sessions.values()].filter((session) => session.tenant_id === tenant_id)
+    await recheckHeld(tenant_id, sessions)
     const policy = policyOfSessions(namespace)
     for (const session of sessions) {
       session.restrict(policy)
@@ -240,37 +263,61 @@ export function revocation(parts: RevocationParts): Revocation {
 
   async function recheckTunnels(open: Connections): Promise<void> {
     await open.joined.recheck()
-    for (const { device } of open.tunnels.all()) {
-      const row = await stores.of(device.tenant_id).devices.find(device.uid)
-      if (!row || row.status === 'rejected') disconnect(device.uid, open)
-      else open.tunnels.yield(device.uid, row.tunnel)
+    const devices = [...open.tunnels.all()].map(({ device }) => device)
+    for (const [tenant_id, its] of Map.groupBy(devices, (device) => device.tenant_id)) {
+      const rows = await byUid(
+        stores.of(tenant_id).devices.findMany,
+        its.map(({ uid }) => uid),
+      )
+      for (const { uid } of its) {
+        const row = rows.get(uid)
+        if (!row || row.status === 'rejected') disconnect(uid, open)
+        else open.tunnels.yield(uid, row.tunnel)
+      }
+    }
+  }
+
+  /** Checks the sessions of a namespace against its policy, their devices and their records. */
+  async function recheckSessions(
+    tenant_id: string,
+    sessions: readonly OpenSession[],
+    ask: Questions,
+  ): Promise<void> {
+    const namespace = await ask.namespace(tenant_id)
+    const policy = namespace && policyOfSessions(namespace)
+    const mine = stores.of(tenant_id)
+    const devices = await byUid(
+      mine.devices.findMany,
+      sessions.map(({ device_uid }) => device_uid),
+    )
+    const records = await byUid(
+      mine.sessions.findMany,
+      sessions.map(({ uid }) => uid),
+    )
+    for (const session of sessions) {
+      if (policy) session.restrict(policy)
+      if (namespace) session.hold?.(namespace.hold_sessions)
+      if (devices.get(session.device_uid)?.status !== 'accepted') session.end(reasons.unavailable)
+      const record = records.get(session.uid)
+      // While this node was cut off, another one may have closed its sessions in the database; their records
+      // then name no node. Nobody closed such a session: this node writes its record again.
+      if (record?.active === 0 && record.node !== '') session.end(reasons.closed)
     }
   }
 
   /** When news may have been missed: checks what is open against the database. */
   async function recheckOpen(open: Connections, what: Extent): Promise<void> {
-    // Each of these asks for itself, until the database answers.
-    open.recheckPeople(() => true)
-    if (what === 'all') await recheckTunnels(open)
-    await recheckHeld(open)
-    await recheckPersons(open, () => true)
-    for (const tenant_id of new Set([...open.sessions.values()].map((session) => session.tenant_id))) {
-      const namespace = await stores.namespaces.find(tenant_id)
-      if (!namespace) continue
-      const policy = policyOfSessions(namespace)
-      for (const session of open.sessions.values())
-        if (session.tenant_id === tenant_id) {
-          session.restrict(policy)
-          session.hold?.(namespace.hold_sessions)
-        }
-    }
-    for (const session of open.sessions.values()) {
-      const device = await stores.of(session.tenant_id).devices.find(session.device_uid)
-      if (device?.status !== 'accepted') session.end(reasons.unavailable)
-      const record = await stores.of(session.tenant_id).sessions.find(session.uid)
-      // While this node was cut off, another one may have closed its sessions in the database; their records
-      // then name no node. Nobody closed such a session: this node writes its record again.
-      if (record?.active === 0 && record.node !== '') session.end(reasons.closed)
+    // People are asked for at the same time, also while the database fails the rest.
+    const people = open.recheckPeople(() => true)
+    try {
+      if (what === 'all') await recheckTunnels(open)
+      const ask = questions(stores)
+      const byNamespace = Map.groupBy(open.sessions.values(), ({ tenant_id }) => tenant_id)
+      for (const [tenant_id, sessions] of byNamespace) await recheckHeld(tenant_id, sessions, ask)
+      await recheckPersons(open, () => true, ask)
+      for (const [tenant_id, sessions] of byNamespace) await recheckSessions(tenant_id, sessions, ask)
+    } finally {
+      await people
     }
   }
 
@@ -288,7 +335,7 @@ export function revocation(parts: RevocationParts): Revocation {
     'namespace.changed': ({ tenant_id }, open) =>
       open.untilDone('namespace.change', () => namespaceChanged(tenant_id, open)),
     'member.changed': ({ tenant_id, user_id }, open) => {
-      open.recheckPeople((person) => person.user_id === user_id && person.tenant_id === tenant_id)
+      void open.recheckPeople((person) => person.user_id === user_id && person.tenant_id === tenant_id)
       endHeld(open, (held) => held.tenant_id === tenant_id && isUser(held, user_id))
       // Their API keys go with the membership.
       const mayBeTheirs = (session: OpenSession) =>
@@ -296,15 +343,15 @@ export function revocation(parts: RevocationParts): Revocation {
       open.untilDone('member.change', () => recheckPersons(open, mayBeTheirs))
     },
     'invitation.revoked': ({ tenant_id, user_id }, open) =>
-      open.recheckPeople((person) => person.user_id === user_id && person.tenant_id === tenant_id),
+      void open.recheckPeople((person) => person.user_id === user_id && person.tenant_id === tenant_id),
     'user.changed': ({ user_id, only }, open) => {
-      open.recheckPeople((person) => person.user_id === user_id)
+      void open.recheckPeople((person) => person.user_id === user_id)
       if (only === 'sign-ins') return
       endHeld(open, (held) => isUser(held, user_id))
       open.untilDone('user.change', () => recheckPersons(open, (session) => isUser(session, user_id)))
     },
     'apiKey.changed': ({ tenant_id, name }, open) => {
-      open.recheckPeople((person) => person.tenant_id === tenant_id)
+      void open.recheckPeople((person) => person.tenant_id === tenant_id)
       endHeld(open, (held) => held.tenant_id === tenant_id && isApiKey(held, name))
       const isByKey = (session: OpenSession) => session.tenant_id === tenant_id && isApiKey(session)
       open.untilDone('apiKey.change', () => recheckPersons(open, isByKey))
@@ -359,17 +406,17 @@ export function revocation(parts: RevocationParts): Revocation {
       }
       const hearing = [
         ...(Object.keys(table) as (keyof News)[]).map(hear),
-        bus.missed(() => open.untilDone('news.missed', () => recheckOpen(open, 'all'))),
+        bus.missed(() => open.untilDone('news.missed', () => check('all'))),
       ]
-      let checking = false
+      let checks = 0
       const check = async (what: Extent): Promise<void> => {
-        checking = true
-        await recheckOpen(open, what).finally(() => (checking = false))
+        checks += 1
+        await recheckOpen(open, what).finally(() => (checks -= 1))
       }
       const rechecking =
         recheck &&
         setInterval(() => {
-          const what = checking ? undefined : recheck.what()
+          const what = checks > 0 ? undefined : recheck.what()
           if (what) later('recheck', () => check(what))
         }, recheck.every_ms).unref()
       return {
@@ -391,3 +438,35 @@ const isApiKey = ({ person }: Pick<HeldFor, 'person'>, name = person.id): boolea
 
 const isUser = ({ person }: Pick<HeldFor, 'person'>, user_id: string): boolean =>
   person.kind === 'user' && person.id === user_id
+
+type Questions = ReturnType<typeof questions>
+
+/** What one check asks about people and namespaces; each question goes to the database once. */
+const questions = (stores: Stores) => ({
+  namespace: once((tenant_id) => stores.namespaces.find(tenant_id)),
+  user: once((tenant_id, id) => stores.callers.user(id, tenant_id)),
+  apiKey: once((tenant_id, name) => stores.of(tenant_id).apiKeys.find(name)),
+  publicKey: once((tenant_id, fingerprint) => stores.of(tenant_id).publicKeys.find(fingerprint)),
+})
+
+function once<T>(
+  ask: (tenant_id: string, id: string) => Promise<T>,
+): (tenant_id: string, id?: string) => Promise<T> {
+  const answers = new Map<string, Promise<T>>()
+  return (tenant_id, id = '') => {
+    const answer = answers.get(`${tenant_id} ${id}`) ?? ask(tenant_id, id)
+    answers.set(`${tenant_id} ${id}`, answer)
+    return answer
+  }
+}
+
+async function byUid<T extends { readonly uid: string }>(
+  find: (uids: readonly string[]) => Promise<T[]>,
+  uids: readonly string[],
+): Promise<ReadonlyMap<string, T>> {
+  const wanted = [...new Set(uids)]
+  const rows = new Map<string, T>()
+  for (let at = 0; at < wanted.length; at += batch)
+    for (const row of await find(wanted.slice(at, at + batch))) rows.set(row.uid, row)
+  return rows
+}
