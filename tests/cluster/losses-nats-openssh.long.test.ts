@@ -1,13 +1,12 @@
 // Three nodes, and what is taken away from them: a node, NATS, the database. Live sessions that do not need
 // it go on, what is lost is noted, and everything is back by itself.
 import { once } from 'node:events'
-import net, { type AddressInfo } from 'node:net'
 import os from 'node:os'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import type { Client } from '@hawser/contract/client'
 import { sample } from '@hawser/contract/examples'
 import { makePerson } from '../../agent/test/person.ts'
-import { folder, keygen, quietArgs, run, type Folder } from '../../ssh/test/programs.ts'
+import { folder, freePort, keygen, quietArgs, run, type Folder } from '../../ssh/test/programs.ts'
 import { isRoot, watch } from '../clients/way.ts'
 import { startAgent, type Agent } from '../harness/agent.ts'
 import { startPostgres, type Postgres } from '../harness/postgres.ts'
@@ -41,14 +40,6 @@ const guess = async (device: string): Promise<string> => {
   const env = { SSH_ASKPASS: '/bin/true', SSH_ASKPASS_REQUIRE: 'force' }
   const words = [...quietArgs(cluster.nodes[1]!.sshPort, ...settings), to, 'true']
   return (await run('ssh', words, undefined, env)).stderr
-}
-async function freePort(): Promise<number> {
-  const server = net.createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = server.address() as AddressInfo
-  server.close()
-  await once(server, 'close')
-  return port
 }
 
 const health = async (at: number): Promise<[number, string]> => {
@@ -93,12 +84,12 @@ test('NATS goes and comes back: sessions go on, health says what is wrong, and t
   const { status, stderr } = await ssh(1, 'true')
   expect([status, stderr]).toEqual([
     255,
-    expect.stringMatching(/the service cannot look for \S+ right now; try again in a moment/),
+    expect.stringMatching(/\S+ cannot be located right now; try again in a moment/),
   ])
   // Whoever has proved nothing reads the same of every name.
   for (const name of [agent.name, 'nobody-has-this'])
     expect(await guess(name)).toContain(
-      `.${name} may be on a server node that cannot be asked right now, or does not let you in`,
+      `.${name} may be on a server node that cannot be reached right now, or does not let you in`,
     )
   await cluster.nats.start()
   await inTime(async () => expect((await health(0))[0]).toBe(200))

@@ -8,6 +8,7 @@ import net, { type AddressInfo } from 'node:net'
 import path from 'node:path'
 import pg from 'pg'
 import { expect, test } from 'vitest'
+import { startLinkTo } from '../harness/link.ts'
 import { freshDatabase, startPostgres } from '../harness/postgres.ts'
 import { admin, setUp, startProgram, temporaryFolder, type Program } from './program.ts'
 
@@ -65,44 +66,6 @@ async function machineOf(url: string): Promise<Machine> {
     },
     async [Symbol.asyncDispose]() {
       if (again) await stop()
-    },
-  }
-}
-
-/** A network in between. While it is silent it takes everything and passes nothing on. */
-async function networkTo(url: string) {
-  const target = new URL(url)
-  const { port, hostname } = target
-  let silent = false
-  const sockets = new Set<net.Socket>()
-  const server = net.createServer((near) => {
-    const far = net.connect(Number(port), hostname)
-    for (const [from, to] of [
-      [near, far],
-      [far, near],
-    ] as const) {
-      sockets.add(from)
-      from.on('data', (chunk) => void (silent || to.write(chunk)))
-      from.on('error', () => undefined)
-      from.on('close', () => {
-        sockets.delete(from)
-        if (!silent) to.destroy()
-      })
-    }
-  })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  target.port = String((server.address() as AddressInfo).port)
-  return {
-    url: target.href,
-    fallSilent: () => void (silent = true),
-    /** Passes on again. What was lost is lost, and connections from before are no more. */
-    recover() {
-      for (const socket of sockets) socket.destroy()
-      silent = false
-    },
-    [Symbol.asyncDispose]: async () => {
-      for (const socket of sockets) socket.destroy()
-      await new Promise((resolve) => server.close(resolve))
     },
   }
 }
@@ -226,10 +189,10 @@ test('its connections cut in the middle of transactions', { timeout: 180_000 }, 
 
 test('swallowed by a network that gives no sign', { timeout: 240_000 }, async () => {
   using folder = temporaryFolder()
-  await using network = await networkTo(await freshDatabase())
-  await using program = await startProgram({ folder: folder.path, env: { HAWSER_DATABASE: network.url } })
+  await using link = await startLinkTo(await freshDatabase())
+  await using program = await startProgram({ folder: folder.path, env: { HAWSER_DATABASE: link.url } })
   const { api, token } = await setUp(program)
-  network.fallSilent()
+  link.silence()
   const asked = Array.from({ length: 12 }, () => statusOf(program, '/api/devices', token))
   const written = api.apiKeys.create({ body: { name: 'lost', expires_at: 30 } }).then(
     (answer) => answer.status,
@@ -239,7 +202,8 @@ test('swallowed by a network that gives no sign', { timeout: 240_000 }, async ()
   expect(new Set(await Promise.all([...asked, written]))).toEqual(new Set([503]))
   expect(await statusOf(program, '/healthcheck')).toBe(503)
 
-  network.recover()
+  link.resume()
+  link.cut()
   await expect.poll(() => statusOf(program, '/healthcheck'), { timeout: 60_000 }).toBe(200)
   expect(await statusOf(program, '/api/devices', token)).toBe(200)
   program.child.kill('SIGTERM')

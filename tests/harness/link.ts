@@ -104,6 +104,14 @@ interface Pair {
   active_at: number
 }
 
+/** A link in front of the server at this URL, and the URL that leads through it. */
+export async function startLinkTo(url: string): Promise<Link & { readonly url: string }> {
+  const through = new URL(url)
+  const link = await startLink({ host: through.hostname, port: Number(through.port) })
+  through.host = `${link.host}:${link.port}`
+  return Object.assign(link, { url: through.href })
+}
+
 export async function startLink(
   to: { readonly port: number; readonly host?: string },
   first: Partial<LinkShape> = {},

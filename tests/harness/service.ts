@@ -17,6 +17,7 @@ import PostalMime, { type Email } from 'postal-mime'
 import { client, type Client, type ClientOptions } from '@hawser/contract/client'
 import { consoleFolder } from '../../packages/served.ts'
 import { readConfig } from '../../server/src/config.ts'
+import type { Clock } from '../../server/src/kit/clock.ts'
 import { openLog } from '../../server/src/kit/log.ts'
 import { startServer } from '../../server/src/compose/server.ts'
 
@@ -34,14 +35,20 @@ export interface Service extends AsyncDisposable {
   readonly reach: Awaited<ReturnType<typeof startServer>>['reach']
   /** `METHOD /path` of every route. */
   readonly served: readonly string[]
-  /** Moves the server's time forward. */
-  readonly clock: { now(): number; forward(ms: number): void }
+  readonly clock: TestClock
   /** What was logged so far, one object a line. */
   log(): string
   api(options?: Omit<ClientOptions, 'url'>): Client
   /** The newest e-mail to this address; waits until there is one more than `after`. */
   newestEmail(to: string, after?: number): Promise<Email>
   emails(): Promise<Email[]>
+}
+
+export interface TestClock extends Clock {
+  /** Moves the server's time forward. */
+  forward(ms: number): void
+  /** Stops the server's time until disposal. */
+  stop(): Disposable
 }
 
 export interface ServiceOptions {
@@ -133,7 +140,15 @@ export async function startService({
     },
   })
   let ahead = 0
-  const clock = { now: () => Date.now() + ahead, forward: (ms: number) => void (ahead += ms) }
+  let stopped_at: number | undefined
+  const clock: TestClock = {
+    now: () => (stopped_at ?? Date.now()) + ahead,
+    forward: (ms) => void (ahead += ms),
+    stop() {
+      stopped_at = Date.now()
+      return { [Symbol.dispose]: () => void (stopped_at = undefined) }
+    },
+  }
   const log = openLog(config.HAWSER_LOG, sink)
   const server = await startServer({ config, log, clock, console: builtConsole, agents })
   const url = `http://127.0.0.1:${server.port}`

@@ -45,8 +45,8 @@ export interface Bus {
     answer: (question: string) => string | undefined | Promise<string | undefined>,
   ): Disposable
   /**
-   * Asks whoever holds the name on another node; undefined when nobody does. Throws when that cannot be found
-   * out.
+   * Asks whoever holds the name on another node; undefined when nobody does. Throws a Failure if this node was
+   * cut off before the answer came, and another error if no answer came.
    */
   seek(name: string, question?: string): Promise<string | undefined>
   /** Called when news may have been missed: what was remembered by them is to be looked at again. */

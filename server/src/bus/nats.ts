@@ -36,6 +36,13 @@ const gather_ms = 1_000
 /** Refused messages are counted one by one, but for each reason the log has at most one line in this time. */
 const complaint_ms = 10_000
 
+const cutOff = (cause?: unknown): Failure =>
+  new Failure('unavailable', {
+    message: 'This node is cut off from the others; try again.',
+    retryAfter: 5,
+    cause,
+  })
+
 export async function natsBus(options: NatsBusOptions): Promise<Bus & AsyncDisposable> {
   const { prefix, onEvent } = options
   const untoldSubject = `${prefix}.untold`
@@ -46,6 +53,8 @@ export async function natsBus(options: NatsBusOptions): Promise<Bus & AsyncDispo
   const complained = new Map<Reason, number>()
   let refused = 0
   let connected = true
+  /** How often the connection was lost. */
+  let losses = 0
   let closing = false
   let told_at = -Infinity
   /** Whether there are news that the other nodes may not have got. */
@@ -67,6 +76,7 @@ export async function natsBus(options: NatsBusOptions): Promise<Bus & AsyncDispo
 
   void follow(connection, (status) => {
     if (status === 'lost' && connected) {
+      losses += 1
       onEvent('nats.lost')
       untold ||= performance.now() - told_at < unsure_ms
     }
@@ -142,11 +152,8 @@ export async function natsBus(options: NatsBusOptions): Promise<Bus & AsyncDispo
       return { [Symbol.dispose]: () => held.unsubscribe() }
     },
     async seek(name, question = '') {
-      if (!connected)
-        throw new Failure('unavailable', {
-          message: 'This node is cut off from the others; try again.',
-          retryAfter: 5,
-        })
+      if (!connected) throw cutOff()
+      const before = losses
       const subject = `${prefix}.held.${name}`
       const { bytes, id } = close(subject, question)
       try {
@@ -159,7 +166,7 @@ export async function natsBus(options: NatsBusOptions): Promise<Bus & AsyncDispo
           (error instanceof NoRespondersError || error.cause instanceof NoRespondersError)
         )
           return undefined
-        throw error
+        throw connected && losses === before ? error : cutOff(error)
       }
     },
     missed(hearer) {

@@ -100,7 +100,8 @@ export async function startNeighbours({
       return answer === undefined ? undefined : (JSON.parse(answer) as Owner)
     } catch (err) {
       log.warn({ event: 'node.unsought', name, err })
-      throw bus.connected ? new Unreachable('The node that has it does not answer.', { cause: err }) : err
+      if (err instanceof Failure) throw err
+      throw new Unreachable('The node that has it does not answer.', { cause: err })
     }
   }
 

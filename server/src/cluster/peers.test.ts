@@ -144,6 +144,7 @@ test('somebody who connects and says nothing does not keep a node from stopping'
   const silent = net.connect(portOf(far), '127.0.0.1').on('error', () => undefined)
   await once(silent, 'connect')
   await far[Symbol.asyncDispose]()
+  silent.destroy()
 })
 
 test('a Unix socket belongs to its user alone, and is removed when the node stops', async () => {

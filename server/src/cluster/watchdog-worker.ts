@@ -1,10 +1,11 @@
 // The thread of the watchdog. It must not depend on the main thread, which hangs when it is needed: it writes its
-// line of the log itself, and ends the process by a signal.
-import { writeSync } from 'node:fs'
+// line of the log itself, and ends the process by a signal. A log that nobody reads can be why the main thread
+// hangs, so the end waits for the line only for a second.
+import { write } from 'node:fs'
 import { workerData } from 'node:worker_threads'
-import type { WatchdogOrder } from './watchdog.ts'
+import type { ThreadWatch } from './watchdog.ts'
 
-const { beats, hang_s } = workerData as WatchdogOrder
+const { beats, hang_s } = workerData as ThreadWatch
 const never = new Int32Array(new SharedArrayBuffer(4))
 const second_ms = 1_000
 
@@ -20,5 +21,6 @@ const line = {
   event: 'node.hung',
   message: `the main thread has not answered for ${hang_s} seconds; this node ends, so that devices reconnect elsewhere`,
 }
-writeSync(1, `${JSON.stringify(line)}\n`)
-process.kill(process.pid, 'SIGKILL')
+const end = (): void => void process.kill(process.pid, 'SIGKILL')
+setTimeout(end, second_ms)
+write(1, `${JSON.stringify(line)}\n`, end)

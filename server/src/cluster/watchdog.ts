@@ -5,20 +5,20 @@
 import { Worker } from 'node:worker_threads'
 import { second_ms } from '../kit/clock.ts'
 
-/** Longer than any work that is worth waiting for; a third of a minute after the others took over. */
+/** Longer than any work that is worth waiting for; 20 s after the others took over. */
 export const hang_s = 30
 
-export interface WatchdogOrder {
+export interface ThreadWatch {
   /** Grows while the main thread runs. */
   readonly beats: Int32Array<SharedArrayBuffer>
   /** Seconds without a beat after which the process ends. */
   readonly hang_s: number
 }
 
-export function watchdog(onError: (error: unknown) => void): AsyncDisposable {
+export function watchdog(onError: (error: unknown) => void, after_s: number = hang_s): AsyncDisposable {
   const beats = new Int32Array(new SharedArrayBuffer(4))
   const worker = new Worker(new URL('./watchdog-worker.ts', import.meta.url), {
-    workerData: { beats, hang_s } satisfies WatchdogOrder,
+    workerData: { beats, hang_s: after_s } satisfies ThreadWatch,
     resourceLimits: { maxYoungGenerationSizeMb: 1, maxOldGenerationSizeMb: 16 },
   })
   worker.unref()

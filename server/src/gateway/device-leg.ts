@@ -133,7 +133,9 @@ export async function dialDevice(
   signal: AbortSignal,
 ): Promise<OpenLeg> {
   const hasAgent = device.enrolment_key === null
-  const tunnel = await parts.findTunnel(device)
+  const tunnel = await parts.findTunnel(device).catch((cause: unknown) => {
+    throw new DeviceUnreachable('The tunnel of the device cannot be found.', false, { cause })
+  })
   if (!tunnel) throw new DeviceUnreachable('The device has no tunnel.', false)
   const began_ms = performance.now()
   const features: ReadonlySet<Feature> = (hasAgent && tunnel.features) || new Set()

@@ -18,12 +18,14 @@ import type {
   Target,
 } from '../domain/access/logins.ts'
 import { neighbourhood } from '../kit/address.ts'
+import type { Clock } from '../kit/clock.ts'
 import type { Limiter } from '../kit/limiter.ts'
 import type { Log } from '../kit/log.ts'
 import type { AcceptedProof, LoginReason, LoginRefusal, LoginReport, LoginReports } from './login-report.ts'
 import { deviceLeg, DeviceUnreachable, type DeviceLeg, type DeviceLegParts } from './device-leg.ts'
 
 export interface LoginParts extends DeviceLegParts {
+  clock: Clock
   logins: Logins
   sessions: LiveSessions
   /** Limits refused passwords and keys of one source. */
@@ -87,17 +89,17 @@ export class LoginRefused extends Error {
 const patience_ms = 5_000
 const again_ms = 500
 
-/** Told to whoever logs in while the database is away. */
+/** Shown to anyone who logs in while the database is away. */
 export const uncheckable = 'The service cannot check logins right now; try again in a moment'
 
 /** Asks again while the database is away, for a limited time. */
-export async function patiently<T>(signal: AbortSignal, ask: () => Promise<T>): Promise<T> {
-  for (const until = performance.now() + patience_ms; ;) {
+export async function patiently<T>(clock: Clock, signal: AbortSignal, ask: () => Promise<T>): Promise<T> {
+  for (const until = clock.now() + patience_ms; ;) {
     try {
       return await ask()
     } catch (error) {
       const isAway = error instanceof Failure && error.kind === 'unavailable'
-      if (!isAway || signal.aborted || performance.now() >= until) throw error
+      if (!isAway || signal.aborted || clock.now() >= until) throw error
     }
     await pause(again_ms, undefined, { ref: false })
   }
@@ -152,7 +154,7 @@ export function openLogin(
     report.refused(refusal)
   }
 
-  const ask = <T>(question: () => Promise<T>): Promise<T> => patiently(signal, question)
+  const ask = <T>(question: () => Promise<T>): Promise<T> => patiently(parts.clock, signal, question)
 
   /** Throws LoginRefused when this node cannot find out, or when the node that has the tunnel is silent. */
   const tunnelTo = async ({ device }: Reachable): Promise<unknown> =>
