@@ -106,7 +106,7 @@ describe.each(bothDatabases)('containers on %s', (_, options) => {
         engine.show([])
         await settled({ [`${name} 1`]: { uid, status: 'removed', online: false } })
         expect(await mine().devices.countWithStatus('accepted')).toBe(before - 1)
-        expect((await get(uid)).waiting_reason).toMatch(/^Its container is gone\./)
+        expect((await get(uid)).waiting_reason).toMatch(/^Its container was removed\./)
         await expect(set(uid, 'accept')).rejects.toMatchObject(refused(409))
         engine.show([box(`${name} 2`, name)])
         await settled({ [`${name} 2`]: { uid, name, status: 'accepted', online: true } })
@@ -137,7 +137,7 @@ describe.each(bothDatabases)('containers on %s', (_, options) => {
       engine.show([])
       engine.show([box('buoy 2', 'buoy'), box('raft 2', 'raft')])
       const after = await settled({ 'buoy 2': { status: 'rejected' }, 'raft 2': { status: 'pending' } })
-      expect((await get(after['raft 2']!.uid)).waiting_reason).toMatch(/^Somebody set it back/)
+      expect((await get(after['raft 2']!.uid)).waiting_reason).toMatch(/^A member set it back to pending/)
     })
 
     test('and was stopped before keeps name and place until it is removed', async () => {
@@ -219,7 +219,7 @@ describe.each(bothDatabases)('containers on %s', (_, options) => {
       try {
         await using engine = await connected(true, box('late', 'late'))
         const { uid } = (await settled({ late: { status: 'pending' } }))['late']!
-        expect((await get(uid)).waiting_reason).toMatch(/as many devices as it may have\.$/)
+        expect((await get(uid)).waiting_reason).toMatch(/has reached its device limit\.$/)
         await limit(-1)
         engine.show([box('late', 'late')])
         await settled({ late: { uid, status: 'accepted' } })
@@ -232,6 +232,8 @@ describe.each(bothDatabases)('containers on %s', (_, options) => {
       await using engine = await connected(false, box('early', 'early'))
       const { uid } = (await settled({ early: { status: 'pending' } }))['early']!
       expect((await get(uid)).waiting_reason).toBe('It waits for somebody to accept it.')
+      const why = await place.administrator.logins.explain({ body: { device: 'early', username: 'root' } })
+      expect(why.body.sentence).toBe('early is pending: people reach it once somebody has accepted it.')
       const params = { uid: engine.connector }
       await place.administrator.connectors.update({ params, body: { accept: true } })
       await settled({ early: { uid, status: 'accepted' } })
@@ -304,20 +306,20 @@ describe.each(bothDatabases)('containers on %s', (_, options) => {
     expect((await get(saga!.uid)).status).toBe('removed')
   })
 
-  test('`why` says that a connector takes no passwords, and that a container is gone', async () => {
+  test('`why` says that a connector accepts no passwords, and that a container was removed', async () => {
     await using engine = await connected(true, box('vault', 'vault'))
     const { uid } = (await settled({ vault: { status: 'accepted', online: true } }))['vault']!
     const why = async () =>
       (await place.administrator.logins.explain({ body: { device: 'vault', username: 'root' } })).body
     const { steps, sentence } = await why()
     expect(sentence).toBe(
-      'vault is a container of a connector, which takes no passwords: log in with a public key of the namespace.',
+      'vault is a container behind a connector, which does not accept passwords; log in with a public key of the namespace.',
     )
     expect(steps.map((step) => step.sentence).join(' ')).not.toContain('checks the password')
     await used(uid, 'vault')
     engine.show([])
     await settled({ vault: { status: 'removed' } })
-    expect((await why()).sentence).toBe('The container of vault is gone.')
+    expect((await why()).sentence).toBe('The container of vault was removed.')
   })
 
   describe('a container of an agent', () => {
@@ -346,7 +348,7 @@ describe.each(bothDatabases)('containers on %s', (_, options) => {
         name: `pontoon-${device.uid.slice(0, 6)}`,
       })
       await rename(holder.uid, 'gangway')
-      expect(await agent.reports(device, { hostname: 'pontoon' })).toMatchObject({ name: 'pontoon' })
+      await eventually(async () => expect(await get(device.uid)).toMatchObject({ name: 'pontoon' }))
     })
 
     test('that nobody accepted goes with its container', async () => {

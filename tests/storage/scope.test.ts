@@ -78,7 +78,8 @@ const calls: Calls = {
     acceptedByNames: (store, theirs) => store.acceptedByNames([theirs.name]),
     ofConnector: (store, theirs) => store.ofConnector(theirs.connector),
     goneOfConnector: (store, theirs) => store.goneOfConnector(theirs.connector),
-    toRename: (store) => store.toRename(),
+    toRename: (store, theirs) => store.toRename(theirs.connector),
+    forgetGone: (store, theirs) => store.forgetGone(theirs.connector, 0),
     insert: (store, theirs) =>
       store.insert(
         device({ name: theirs.name, mac: theirs.mac, status: 'accepted', tags: `["${theirs.tag}"]` }),

@@ -354,13 +354,10 @@ async function makeRooms(setting: Setting): Promise<Rooms> {
   const stored = { kept: stores.hostKeys, vault, now: () => iso(clock.now()) }
   const approving = await approvals(stored, clock)
   const identifying = await identitySigner(stored, clock)
+  const changing = { stores, audit, bus, clock, presence: present, timeline: evidence.timeline }
   const containerRules = containers({
-    stores,
-    audit,
-    presence: present,
-    bus,
-    clock,
-    timeline: evidence.timeline,
+    ...changing,
+    onTaken: (err) => log.info({ event: 'container.name_taken', err }),
   })
   const waitingReason = deviceWaiting({ stores, clock })
   const auth = enrolment({
@@ -402,7 +399,8 @@ async function makeRooms(setting: Setting): Promise<Rooms> {
     mostTags: config.HAWSER_DEVICE_TAGS,
     billed,
     isConnected,
-    followNames: containerRules.followNames,
+    nameFreed: (tenant_id) =>
+      background.later('container.names', () => containerRules.followNames(tenant_id, null)),
     waitingReason,
     onReplaced: ({ tenant_id: tenant, uid, before, replaced, by }) =>
       log.warn({
@@ -538,13 +536,15 @@ async function makeRooms(setting: Setting): Promise<Rooms> {
       updates,
       containers: containerRules,
       joining: joins,
+      timeline: evidence.timeline,
+      changes: limiter('container changes', { max: 30, window_ms: 10 * minute_ms }),
       longestPing_s: config.HAWSER_PING_INTERVAL,
     }),
     archives,
     streams: streams.delivery,
     tunnels: tunnelRules({ stores, gate: gates, shellHub, presence: present, clock, clustered }),
     logins: loginRules,
-    agentless: agentless({ stores, clock, joining: joins }),
+    agentless: agentless({ stores, clock, joining: joins, presence: present }),
     loginKeyOf: enrolmentKeyRules.loginKeyOf,
     signer: signing,
     approvals: approving,

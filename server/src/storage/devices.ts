@@ -9,6 +9,9 @@ import type { DeviceRow, Tables } from './tables.ts'
 
 export type { DeviceRow }
 
+/** As many as one engine can offer. */
+const mostAtOnce = 1_000
+
 /** `list` is planned in device-list.ts for this namespace. */
 export function deviceStore(
   context: NamespaceContext,
@@ -41,25 +44,76 @@ export function deviceStore(
         .where('connector', '=', connector)
         .where(sql<boolean>`status <> 'removed'`)
         .execute(),
-    /** Those that are gone and were called one of these, oldest first; all without names. */
-    goneOfConnector: (connector: string, names?: readonly string[]): Promise<DeviceRow[]> =>
-      names?.length === 0
-        ? Promise.resolve([])
-        : mine()
-            .where('connector', '=', connector)
-            .where(sql<boolean>`status = 'removed'`)
-            .$if(names !== undefined, (query) => query.where('container', 'in', names ?? []))
-            .orderBy('status_update_at')
-            .execute(),
-    /** Accepted containers that are not called like their devices, whose names are to follow. */
-    toRename: (): Promise<DeviceRow[]> =>
+    /** Those that are gone and were one of these containers, or called like one; the oldest first. */
+    async goneOfConnector(
+      connector: string,
+      like?: readonly { readonly mac: string; readonly name: string }[],
+    ): Promise<DeviceRow[]> {
+      if (like?.length === 0) return []
+      const rows = await mine()
+        .where('connector', '=', connector)
+        .where(sql<boolean>`status = 'removed'`)
+        .$if(like !== undefined, (query) =>
+          query.where((eb) =>
+            eb.or([
+              eb('mac', 'in', like?.map(({ mac }) => mac) ?? []),
+              eb('container', 'in', like?.map(({ name }) => name) ?? []),
+            ]),
+          ),
+        )
+        .orderBy('status_update_at', 'desc')
+        .limit(mostAtOnce)
+        .execute()
+      return rows.toReversed()
+    },
+    /** Accepted containers of a connector, or of agents (null), whose devices are to be renamed after them. */
+    toRename: (connector: string | null): Promise<DeviceRow[]> =>
       locked(
         context,
         mine()
           .where(sql<boolean>`container <> name and named = 0 and status = 'accepted'`)
           .where('container', '<>', '')
-          .orderBy('id'),
+          .where('connector', connector === null ? 'is' : '=', connector)
+          .orderBy('id')
+          .limit(mostAtOnce),
       ).execute(),
+    /**
+     * Removes devices of this connector whose containers are gone, unless there were sessions on them: all but
+     * the newest, and all but the newest of one container's name.
+     */
+    async forgetGone(connector: string, most: number): Promise<void> {
+      const gone = await context
+        .select('devices')
+        .select(['uid', 'container'])
+        .where('connector', '=', connector)
+        .where(sql<boolean>`status = 'removed'`)
+        .orderBy('status_update_at', 'desc')
+        .orderBy('id', 'desc')
+        .limit(3 * mostAtOnce)
+        .execute()
+      if (gone.length === 0) return
+      const uids = gone.map(({ uid }) => uid)
+      const sessions = await context
+        .select('sessions')
+        .select('device_uid')
+        .distinct()
+        .where('device_uid', 'in', uids)
+        .execute()
+      const used = new Set(sessions.map(({ device_uid }) => device_uid))
+      const names = new Set<string | null>()
+      const extra = gone
+        .filter(({ uid }) => !used.has(uid))
+        .filter(({ container }, at) => at >= most || names.size === names.add(container).size)
+      if (extra.length > 0)
+        await context
+          .remove('devices')
+          .where(
+            'uid',
+            'in',
+            extra.map(({ uid }) => uid),
+          )
+          .execute()
+    },
 
     insert: (row: Omit<Insertable<Tables['devices']>, 'tenant_id'>) =>
       context.insert('devices', row).execute(),

@@ -10,7 +10,7 @@ import { deviceUid, newUid } from '../../kit/ids.ts'
 import type { DeviceRow } from '../../storage/devices.ts'
 import type { Stores } from '../../storage/stores.ts'
 import type { Audit, Recorder } from '../audit/audit.ts'
-import { calledColumns, connecting, type Containers } from './containers.ts'
+import { calledColumns, connecting, mayGiveUp, type Containers } from './containers.ts'
 import { roomIn } from './device-view.ts'
 import { freshDevice, nameFrom } from './enrolment.ts'
 import type { Presence } from './presence.ts'
@@ -47,7 +47,7 @@ interface Found {
 }
 
 /** The name of a container in the form that names of devices have: capital letters and dots are not in it. */
-export const containerName = (name: string, mac = ''): string => nameFrom(name.replaceAll('.', '_'), mac)
+const containerName = (name: string, mac = ''): string => nameFrom(name.replaceAll('.', '_'), mac)
 
 /** The columns that say what a container is. */
 type Facts = Pick<
@@ -55,54 +55,69 @@ type Facts = Pick<
   'mac' | 'remote_addr' | `info_${'id' | 'pretty_name' | 'version' | 'arch' | 'platform'}`
 >
 
+/** The containers of a list. Devices know the short form of an id, so a second one with the same is left out. */
+function foundIn({ containers }: Listed): Found[] {
+  const found = new Map<string, Found>()
+  for (const container of containers) {
+    const mac = container.id.slice(0, shortId)
+    if (!found.has(mac)) found.set(mac, { container, mac, name: containerName(container.name, mac) })
+  }
+  return [...found.values()]
+}
+
+/** What a list says about the devices of a connector. */
+interface Matched {
+  /** Which container each device is now. */
+  readonly known: readonly { at: Found; row: DeviceRow }[]
+  readonly fresh: readonly Found[]
+  readonly gone: readonly DeviceRow[]
+}
+
+/**
+ * `removed`: devices whose containers were gone before, the oldest first. A container is the device that it was,
+ * else the one whose container is gone and had its name.
+ */
+function match(
+  { found, more }: { found: readonly Found[]; more: number },
+  living: readonly DeviceRow[],
+  removed: readonly DeviceRow[],
+): Matched {
+  const listed = new Set(found.map(({ mac }) => mac))
+  // When the list was cut, a container that is not in it may still exist, and keeps its device.
+  const gone = more === 0 ? living.filter(({ mac }) => !listed.has(mac)) : []
+  const byMac = new Map([...removed, ...living].map((row) => [row.mac, row]))
+  const own = new Map(found.map((at) => [at.mac, byMac.get(at.mac)]))
+  const isOwn = new Set([...own.values()].map((row) => row?.uid))
+  const heirless = new Map(
+    [...removed, ...gone].filter(({ uid }) => !isOwn.has(uid)).map((row) => [row.container || row.name, row]),
+  )
+  const known: { at: Found; row: DeviceRow }[] = []
+  const fresh: Found[] = []
+  for (const at of found) {
+    const row = own.get(at.mac) ?? heirless.get(at.name)
+    if (row && !isOwn.has(row.uid)) heirless.delete(at.name)
+    if (row) known.push({ at, row })
+    // A container that never ran while it was watched is no device yet.
+    else if (at.container.running) fresh.push(at)
+  }
+  const taken = new Set(known.map(({ row }) => row.uid))
+  return { known, fresh, gone: gone.filter(({ uid }) => !taken.has(uid)) }
+}
+
+/** The columns of a known device that differ from what its container is now. */
+function changeOf(row: DeviceRow, name: string, facts: Facts, now: string): Partial<DeviceRow> {
+  const next: Partial<DeviceRow> = {
+    ...facts,
+    ...calledColumns(row, name),
+    ...(row.status === 'removed' ? { status: 'pending', status_update_at: now, decided: 0 } : {}),
+  }
+  return Object.fromEntries(
+    Object.entries(next).filter(([key, value]) => row[key as keyof DeviceRow] !== value),
+  )
+}
+
 export function containerDevices(parts: ContainerDeviceParts): ContainerDeviceRules {
   const { stores, audit, presence, bus, clock } = parts
-
-  /** What the list says about devices: which container each one is now, which are new, and which are gone. */
-  async function match({ tenant_id, uid: connector }: WatchedConnector, { containers, more }: Listed) {
-    const mine = stores.of(tenant_id).devices
-    const found = containers.map((container): Found => {
-      const mac = container.id.slice(0, shortId)
-      return { container, mac, name: containerName(container.name, mac) }
-    })
-    const living = await mine.ofConnector(connector)
-    const listed = new Set(found.map(({ mac }) => mac))
-    const byMac = new Map(living.map((row) => [row.mac, row]))
-    const unknown = found.filter(({ mac }) => !byMac.has(mac))
-    // When the list was cut, a container that is not in it may still exist, and keeps its device.
-    const gone = more === 0 ? living.filter(({ mac }) => !listed.has(mac)) : []
-    const removed = await mine.goneOfConnector(
-      connector,
-      unknown.map(({ name }) => name),
-    )
-    const heirless = new Map([...removed, ...gone].map((row) => [row.container || row.name, row]))
-    const known: { at: Found; row: DeviceRow }[] = []
-    const fresh: Found[] = []
-    for (const at of found) {
-      const own = byMac.get(at.mac)
-      const row = own ?? heirless.get(at.name)
-      if (!own) heirless.delete(at.name)
-      if (row) known.push({ at, row })
-      // A container that never ran while it was watched is no device yet.
-      else if (at.container.running) fresh.push(at)
-    }
-    const taken = new Set(known.map(({ row }) => row.uid))
-    return { known, fresh, gone: gone.filter(({ uid }) => !taken.has(uid)) }
-  }
-
-  /** The columns of a known device that differ from what its container is now. */
-  function changeOf(row: DeviceRow, name: string, facts: Facts): Partial<DeviceRow> {
-    const next: Partial<DeviceRow> = {
-      ...facts,
-      ...calledColumns(row, name),
-      ...(row.status === 'removed'
-        ? { status: 'pending', status_update_at: iso(clock.now()), decided: 0 }
-        : {}),
-    }
-    return Object.fromEntries(
-      Object.entries(next).filter(([key, value]) => row[key as keyof DeviceRow] !== value),
-    )
-  }
 
   /** Brings known devices up to date in one transaction. Gives the uids of those that came back. */
   async function bringUpToDate(
@@ -148,8 +163,8 @@ export function containerDevices(parts: ContainerDeviceParts): ContainerDeviceRu
     const derived = deviceUid({ mac, public_key, tenant_id })
     const holder = await mine.find(derived)
     // Another node was quicker.
-    if (holder?.mac === mac) return
-    // A device that this container began may be another container's now.
+    if (holder?.mac === mac && holder.connector === connector) return
+    // A device that this container began may be another container's now, or a stranger's who knew its id.
     const uid = holder ? newUid() : derived
     try {
       await audit.change(connecting(tenant_id), async (inside, record) => {
@@ -210,26 +225,32 @@ export function containerDevices(parts: ContainerDeviceParts): ContainerDeviceRu
         info_platform: 'connector',
         remote_addr: connector.engine.address,
       })
-      const { known, fresh, gone } = await match(connector, list)
+      const found = foundIn(list)
+      const living = await mine.ofConnector(connector.uid)
+      const macs = new Set(living.map(({ mac }) => mac))
+      const unknown = found.filter(({ mac }) => !macs.has(mac))
+      const removed = await mine.goneOfConnector(connector.uid, unknown)
+      const { known, fresh, gone } = match({ found, more: list.more }, living, removed)
+      const at_now = iso(clock.now())
       const changes = known
-        .map(({ at, row }) => ({ row, change: changeOf(row, at.name, factsOf(at)) }))
+        .map(({ at, row }) => ({ row, change: changeOf(row, at.name, factsOf(at), at_now) }))
         .filter(({ change }) => Object.keys(change).length > 0)
       const cameBack = await bringUpToDate(tenant_id, changes)
       await parts.containers.gone(
         tenant_id,
         gone.filter(mayGiveUp).map(({ uid }) => uid),
       )
-      await parts.containers.followNames(tenant_id)
+      await parts.containers.followNames(tenant_id, connector.uid)
       for (const at of fresh) await add(connector, { ...factsOf(at), public_key, name: at.name })
       const now = await mine.ofConnector(connector.uid)
-      const listed = new Set(list.containers.map(({ id }) => id.slice(0, shortId)))
+      const listed = new Set(found.map(({ mac }) => mac))
       const isWaiting = ({ uid, mac, status, decided }: DeviceRow): boolean =>
         listed.has(mac) && status === 'pending' && decided === 0 && (connector.accept || cameBack.has(uid))
       const accepted = await acceptAll(tenant_id, now.filter(isWaiting))
       const rows = accepted ? await mine.ofConnector(connector.uid) : now
       const byMac = new Map(rows.map((row) => [row.mac, row]))
-      return list.containers.flatMap((container): ContainerDevice[] => {
-        const row = byMac.get(container.id.slice(0, shortId))
+      return found.flatMap(({ container, mac }): ContainerDevice[] => {
+        const row = byMac.get(mac)
         if (!row || !container.running || row.status === 'rejected') return []
         return [
           { container, name: row.name, device: { uid: row.uid, tenant_id, public_key, mustProve: true } },
@@ -261,7 +282,3 @@ export function containerDevices(parts: ContainerDeviceParts): ContainerDeviceRu
     bus.tell('device.changed', { tenant_id, uid, status: 'gone' })
   }
 }
-
-/** A device that a person rejected or set back stays: their word counts for its successor, too. */
-const mayGiveUp = ({ status, decided }: DeviceRow): boolean =>
-  status === 'accepted' || (status === 'pending' && decided === 0)

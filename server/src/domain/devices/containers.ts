@@ -7,6 +7,7 @@ import { iso, type Clock } from '../../kit/clock.ts'
 import type { DeviceRow } from '../../storage/devices.ts'
 import type { Stores, StoresInTransaction } from '../../storage/stores.ts'
 import { theServer, type Audit, type AuditActor, type Recorder } from '../audit/audit.ts'
+import { holdSlot } from './device-view.ts'
 import type { Presence } from './presence.ts'
 import type { Timeline } from './timeline.ts'
 
@@ -17,18 +18,23 @@ export interface ContainerParts {
   bus: Bus
   clock: Clock
   timeline: Pick<Timeline, 'note'>
+  /** Names could not be followed, because somebody else took one of them. */
+  onTaken(error: unknown): void
 }
 
 type ContainerRow = Pick<DeviceRow, 'uid' | 'name' | 'container'>
 type CalledRow = ContainerRow & Pick<DeviceRow, 'status' | 'named'>
 
 export interface Containers {
-  /** Gives accepted devices the names of their containers, as far as those are free. */
-  followNames(tenant_id: string): Promise<void>
+  /**
+   * Gives accepted devices the names of their containers, as far as those are free: the devices of this
+   * connector, or those of agents (null).
+   */
+  followNames(tenant_id: string, connector: string | null): Promise<void>
   /** Notes what the container of an agent is called now, and follows it. */
   called(row: DeviceRow, name: string): Promise<void>
-  /** The containers of these devices are gone for good. */
-  gone(tenant_id: string, uids: readonly string[]): Promise<void>
+  /** The containers of these devices are gone for good, by the word of their engine or of the agent. */
+  gone(tenant_id: string, uids: readonly string[], said?: AuditActor): Promise<void>
 }
 
 /** The actor of changes that follow from what an engine says. */
@@ -40,6 +46,10 @@ export function calledColumns(row: CalledRow, container: string) {
   const named = row.container === '' && row.name !== container ? 1 : row.named
   return { container, named, name: named === 0 && row.status !== 'accepted' ? container : row.name } as const
 }
+
+/** A device that a person rejected or set back stays: their word counts for its successor, too. */
+export const mayGiveUp = ({ status, decided }: Pick<DeviceRow, 'status' | 'decided'>): boolean =>
+  status === 'accepted' || (status === 'pending' && decided === 0)
 
 /**
  * Which of the devices may take the names of their containers. A name is free when nobody has it, or when
@@ -56,20 +66,39 @@ export function namesToTake<Row extends ContainerRow>(
     if (!wanted.has(row.container)) movers.set(row.uid, row)
     wanted.add(row.container)
   }
-  for (let before = -1; before !== movers.size;) {
-    before = movers.size
-    for (const [uid, { container }] of movers) {
-      const holder = holderOf.get(container ?? '')
-      if (holder !== undefined && !movers.has(holder)) movers.delete(uid)
-    }
+  /** By the device that has a name: the one that wants it. */
+  const waiting = new Map<string, string>()
+  const blocked: string[] = []
+  for (const [uid, { container }] of movers) {
+    const holder = holderOf.get(container ?? '')
+    if (holder === undefined) continue
+    waiting.set(holder, uid)
+    if (!movers.has(holder)) blocked.push(uid)
+  }
+  // A device that keeps its name blocks the one that waits for it.
+  for (let uid = blocked.pop(); uid !== undefined; uid = blocked.pop()) {
+    movers.delete(uid)
+    const next = waiting.get(uid)
+    if (next !== undefined && movers.has(next)) blocked.push(next)
   }
   return [...movers.values()]
 }
 
-export function containers({ stores, audit, presence, bus, clock, timeline }: ContainerParts): Containers {
-  async function plan(inside: Pick<StoresInTransaction, 'of'>, tenant_id: string): Promise<DeviceRow[]> {
+/** A name that no device can have, for the moment in which names are swapped. */
+const parked = (uid: string): string => `/${uid}`
+/** Devices of removed containers without sessions that wait for a successor, of each connector. */
+const mostGone = 1_000
+
+export function containers(parts: ContainerParts): Containers {
+  const { stores, audit, presence, bus, clock, timeline } = parts
+
+  async function plan(
+    inside: Pick<StoresInTransaction, 'of'>,
+    tenant_id: string,
+    connector: string | null,
+  ): Promise<DeviceRow[]> {
     const mine = inside.of(tenant_id).devices
-    const wanting = await mine.toRename()
+    const wanting = await mine.toRename(connector)
     return namesToTake(wanting, await mine.acceptedByNames(wanting.map(({ container }) => container ?? '')))
   }
 
@@ -77,38 +106,34 @@ export function containers({ stores, audit, presence, bus, clock, timeline }: Co
     const { tenant_id, uid, name } = row
     const after = row.container ?? name
     await inside.of(tenant_id).devices.save(uid, { name: after })
-    record({
-      action: 'device.updated',
-      target: { kind: 'device', id: uid, name },
-      before: { name },
-      after: { name: after },
-    })
+    record(renamed(row, after))
   }
 
-  /** Somebody may take one of the names in this moment: then the next change tries again. */
+  /** Somebody may take one of the names in this moment: then the next list or report tries again. */
   async function orTaken(...change: Parameters<typeof audit.change<DeviceRow[]>>): Promise<DeviceRow[]> {
     try {
       return await audit.change(...change)
     } catch (error) {
       if (!stores.isDuplicate(error)) throw error
+      parts.onTaken(error)
       return []
     }
   }
 
-  async function followNames(tenant_id: string): Promise<void> {
+  async function followNames(tenant_id: string, connector: string | null): Promise<void> {
     // Most of the time nothing is to be done, which costs no transaction.
-    if ((await plan(stores, tenant_id)).length === 0) return
-    const renamed = await orTaken(connecting(tenant_id), async (inside, record) => {
-      const movers = await plan(inside, tenant_id)
+    if ((await plan(stores, tenant_id, connector)).length === 0) return
+    const moved = await orTaken(connecting(tenant_id), async (inside, record) => {
+      const movers = await plan(inside, tenant_id, connector)
       const wanted = new Set(movers.map(({ container }) => container))
       const mine = inside.of(tenant_id).devices
       // Accepted names differ at every moment: names that others take are given up first.
-      for (const { uid, name } of movers) if (wanted.has(name)) await mine.save(uid, { name: uid })
+      for (const { uid, name } of movers) if (wanted.has(name)) await mine.save(uid, { name: parked(uid) })
       for (const row of movers) await rename(inside, record, row)
       return movers
     })
-    for (const { uid, name, container } of renamed) {
-      timeline.note(uid, { kind: 'renamed', before: name, after: container ?? '' })
+    for (const { uid, name, container } of moved) {
+      timeline.note(uid, { kind: 'followed-name', before: name, after: container ?? '' })
       bus.tell('device.changed', { tenant_id, uid, status: 'accepted' })
     }
   }
@@ -119,52 +144,80 @@ export function containers({ stores, audit, presence, bus, clock, timeline }: Co
     record: Recorder,
     tenant_id: string,
     uid: string,
-  ): Promise<'removed' | 'gone' | undefined> {
+  ): Promise<GivenUp | undefined> {
     const { devices: mine, sessions } = inside.of(tenant_id)
     const row = await mine.find(uid)
-    // A person's decision counts for the successor, too.
-    const isOpen = row?.status === 'pending' && row.decided === 0
-    if (!row || (row.status !== 'accepted' && !isOpen)) return undefined
+    if (!row || !mayGiveUp(row)) return undefined
+    const { connector } = row
     const target = { kind: 'device', id: uid, name: row.name }
     const before = { status: row.status }
     const detail = { why: 'Its container is gone.' }
-    if (isOpen && !(await sessions.anyOfDevice(uid))) {
+    if (row.status === 'pending' && !(await sessions.anyOfDevice(uid))) {
       await mine.remove(uid)
       record({ action: 'device.removed', target, before, detail })
-      return 'gone'
+      return { uid, connector, status: 'gone' }
     }
+    const now = iso(clock.now())
     const container = row.container || row.name
-    await mine.save(uid, { status: 'removed', status_update_at: iso(clock.now()), container })
+    await mine.save(uid, { status: 'removed', status_update_at: now, container })
     await sessions.closeOfDevice(uid)
+    // Any machine can call itself a container, come and go: it holds its slot as a deleted device does.
+    const namespace =
+      connector === null && row.status === 'accepted' ? await inside.namespaces.find(tenant_id) : undefined
+    if (namespace) await holdSlot(inside, namespace, uid, clock)
     record({ action: 'device.removed', target, before, after: { status: 'removed' }, detail })
-    return 'removed'
+    return { uid, connector, status: 'removed' }
   }
 
   return {
     followNames,
 
-    async called(row, name) {
-      const { tenant_id, uid } = row
-      await stores.of(tenant_id).devices.save(uid, calledColumns(row, name))
-      await followNames(tenant_id)
+    async called({ tenant_id, uid, remote_addr: source }, name) {
+      const actor: AuditActor = { actor: 'device', id: uid, name, source, request_id: '', tenant_id }
+      const status = await audit.change(actor, async (inside, record) => {
+        const mine = inside.of(tenant_id).devices
+        // A person may have named it in this moment.
+        const row = await mine.find(uid)
+        if (!row) return undefined
+        const next = calledColumns(row, name)
+        await mine.save(uid, next)
+        if (next.name !== row.name) record(renamed(row, next.name))
+        return row.status
+      })
+      if (status) bus.tell('device.changed', { tenant_id, uid, status })
+      await followNames(tenant_id, null)
     },
 
-    async gone(tenant_id, uids) {
+    async gone(tenant_id, uids, said = connecting(tenant_id)) {
       if (uids.length === 0) return
-      const outcomes = await audit.change(connecting(tenant_id), async (inside, record) => {
-        const all: { uid: string; status: 'removed' | 'gone' }[] = []
+      const outcomes = await audit.change(said, async (inside, record) => {
+        const all: GivenUp[] = []
         for (const uid of uids) {
-          const status = await giveUp(inside, record, tenant_id, uid)
-          if (status) all.push({ uid, status })
+          const outcome = await giveUp(inside, record, tenant_id, uid)
+          if (outcome) all.push(outcome)
         }
         return all
       })
+      const touched = outcomes.flatMap(({ connector, status }) => (status === 'removed' && connector) || [])
+      for (const connector of new Set(touched))
+        await stores.of(tenant_id).devices.forgetGone(connector, mostGone)
       for (const { uid, status } of outcomes) {
         if (status === 'gone') presence.forget(uid)
-        else timeline.note(uid, { kind: 'status', status })
+        else timeline.note(uid, { kind: 'followed-status', status })
         bus.tell('device.changed', { tenant_id, uid, status })
       }
-      await followNames(tenant_id)
     },
   }
 }
+
+interface GivenUp extends Pick<DeviceRow, 'uid' | 'connector'> {
+  readonly status: 'removed' | 'gone'
+}
+
+const renamed = ({ uid, name }: Pick<DeviceRow, 'uid' | 'name'>, after: string) =>
+  ({
+    action: 'device.updated',
+    target: { kind: 'device', id: uid, name },
+    before: { name },
+    after: { name: after },
+  }) as const

@@ -29,7 +29,7 @@ export interface StatusContext {
   readonly kept?: number
   /** Whether paying would lift the limit. */
   readonly billed?: boolean
-  /** It is a container that does not exist any more. */
+  /** The device's container was removed. */
   readonly isGone?: boolean
 }
 
@@ -50,7 +50,8 @@ export function change(
   const { sameMac, sameName } = around
   if (around.isGone)
     throw new Failure('conflict', {
-      message: 'The container of this device is gone; a new one with its name takes its place.',
+      message:
+        'The container of this device was removed. Start a container with the same name to get the device back.',
     })
   if (sameName && sameName.uid !== sameMac?.uid)
     throw new Failure('conflict', {

@@ -5,7 +5,7 @@ import { Failure } from '@hawser/contract/failures'
 import { iso, minute_ms, type Clock } from '../../kit/clock.ts'
 import type { DeviceRow } from '../../storage/devices.ts'
 import type { Stores, StoresInTransaction } from '../../storage/stores.ts'
-import { roomFor, type Room } from '../billing/device-limit.ts'
+import { hasRoom, roomFor, type Room } from '../billing/device-limit.ts'
 import { slot_hold_ms } from '../billing/subscriptions.ts'
 import type { AgentUpdates } from './agent-updates.ts'
 import { budgetsOf } from './budgets.ts'
@@ -25,6 +25,23 @@ export const heldSlots = (
   tenant_id: string,
   clock: Clock,
 ): Promise<string[]> => inside.of(tenant_id).removedDevices.list(iso(clock.now() - slot_hold_ms))
+
+/**
+ * Holds the slot of an accepted device that was just removed, where the number of devices is limited: a few slots
+ * must not serve many devices in turn.
+ */
+export async function holdSlot(
+  inside: StoresInTransaction,
+  { tenant_id, max_devices }: { tenant_id: string; max_devices: number },
+  uid: string,
+  clock: Clock,
+): Promise<void> {
+  if (max_devices <= 0) return
+  const { devices, removedDevices } = inside.of(tenant_id)
+  const kept = (await heldSlots(inside, tenant_id, clock)).length
+  const accepted = await devices.countWithStatus('accepted')
+  if (hasRoom({ accepted, kept, max_devices })) await removedDevices.keep(uid, iso(clock.now()))
+}
 
 /** The devices that the namespace has room for. Without a limit nothing needs to be counted. */
 export async function roomIn(

@@ -13,10 +13,10 @@ import type { Stores, StoresInTransaction } from '../../storage/stores.ts'
 import { theServer, type Audit, type AuditActor, type Recorder } from '../audit/audit.ts'
 import type { MemberCaller } from '../callers/callers.ts'
 import { noProvider } from '../billing/billing.ts'
-import { hasRoom, isOver } from '../billing/device-limit.ts'
+import { isOver } from '../billing/device-limit.ts'
 import type { AgentUpdates } from './agent-updates.ts'
 import { change } from './device-status.ts'
-import { deviceView, heldSlots, roomIn } from './device-view.ts'
+import { deviceView, heldSlots, holdSlot, roomIn } from './device-view.ts'
 import { parseFilter } from '../access/filters.ts'
 import type { Presence } from './presence.ts'
 import type { Timeline } from './timeline.ts'
@@ -41,8 +41,8 @@ export interface DeviceParts {
   billed: boolean
   /** Whether the device has a tunnel, on any node. Throws when that cannot be found out. */
   isConnected(uid: string): Promise<boolean>
-  /** A name may be free that the device of a container waits for. */
-  followNames(tenant_id: string): Promise<void>
+  /** A name may be free that the device of an agent's container waits for; connectors hear of the change. */
+  nameFreed(tenant_id: string): void
   /** Why the device is not accepted, or not called like its container. */
   waitingReason(device: DeviceRow): Promise<Sentence | undefined>
   onReplaced(replacement: Replacement): void
@@ -241,7 +241,7 @@ export function devices(parts: DeviceParts): DeviceRules {
     }
     bus.tell('device.changed', { tenant_id, uid, status: statusChanges[wanted] })
     parts.timeline.note(uid, { kind: 'status', status: statusChanges[wanted] })
-    await parts.followNames(tenant_id)
+    if (!('actor' in by)) parts.nameFreed(tenant_id)
     return replaced?.replaced.name
   }
 
@@ -278,11 +278,10 @@ export function devices(parts: DeviceParts): DeviceRules {
       })
       return { before: device.name, after: name }
     })
-    if (names.before !== names.after) {
-      parts.timeline.note(uid, { kind: 'renamed', ...names })
-      await parts.followNames(tenant_id)
-    }
+    const isRenamed = names.before !== names.after
+    if (isRenamed) parts.timeline.note(uid, { kind: 'renamed', ...names })
     bus.tell('device.changed', { tenant_id, uid, status: (await mustFind(stores, tenant_id, uid)).status })
+    if (isRenamed) parts.nameFreed(tenant_id)
   }
 
   async function setTags(
@@ -366,7 +365,7 @@ export function devices(parts: DeviceParts): DeviceRules {
     async remove({ params: { uid } }, caller) {
       const { tenant_id } = caller
       await audit.change(caller, async (inside, record) => {
-        const { devices: mine, sessions, removedDevices } = inside.of(tenant_id)
+        const { devices: mine, sessions } = inside.of(tenant_id)
         // The namespace is locked first, as in setStatus, so that no other request counts meanwhile.
         const namespace = billed ? await inside.namespaces.hold(tenant_id) : undefined
         const device = await mustFind(inside, tenant_id, uid)
@@ -377,15 +376,11 @@ export function devices(parts: DeviceParts): DeviceRules {
           target: targetOf(device),
           before: { name: device.name, status: device.status, tags: JSON.parse(device.tags) as string[] },
         })
-        if (!namespace || namespace.max_devices <= 0 || device.status !== 'accepted') return
-        const kept = (await heldSlots(inside, tenant_id, clock)).length
-        const accepted = await mine.countWithStatus('accepted')
-        if (hasRoom({ accepted, kept, max_devices: namespace.max_devices }))
-          await removedDevices.keep(uid, iso(clock.now()))
+        if (namespace && device.status === 'accepted') await holdSlot(inside, namespace, uid, clock)
       })
       presence.forget(uid)
       bus.tell('device.changed', { tenant_id, uid, status: 'gone' })
-      await parts.followNames(tenant_id)
+      parts.nameFreed(tenant_id)
     },
 
     update: ({ params, body }, caller) => update(params.uid, body, caller),

@@ -83,7 +83,7 @@ interface Unwritten {
   /** Runs writes one after the other, in the order in which they were decided. */
   inTurn<T>(work: () => Promise<T>): Promise<T>
   /**
-   * Writes what waits, with at most so many of `late`. Callers who come before the turn begins share it. What
+   * Writes what waits, with at most `most` of `late`. Callers who come before the turn begins share it. What
    * cannot be written waits for a later one.
    */
   flush(most?: number): Promise<void>

@@ -4,12 +4,15 @@
 import type { AgentReport } from '@hawser/contract/agents'
 import type { DeviceNews, DeviceReport } from '@hawser/contract/reports'
 import type { Bus } from '../../bus/bus.ts'
+import type { Limiter } from '../../kit/limiter.ts'
 import type { DeviceRow } from '../../storage/devices.ts'
 import type { Stores } from '../../storage/stores.ts'
+import type { AuditActor } from '../audit/audit.ts'
 import type { AgentUpdates } from './agent-updates.ts'
-import type { Containers } from './containers.ts'
+import { mayGiveUp, type Containers } from './containers.ts'
 import { infoColumns, nameFrom } from './enrolment.ts'
 import type { Joining } from './joining.ts'
+import type { Timeline } from './timeline.ts'
 
 export interface ReportParts {
   stores: Stores
@@ -17,6 +20,9 @@ export interface ReportParts {
   updates: Pick<AgentUpdates, 'reported' | 'answer'>
   containers: Pick<Containers, 'called' | 'gone'>
   joining: Pick<Joining, 'comeBack'>
+  timeline: Pick<Timeline, 'note'>
+  /** Limits how often a device changes its name or status by what it says. */
+  changes: Limiter
   /** Agents may not let more seconds pass between two pings. */
   longestPing_s: number
 }
@@ -39,6 +45,8 @@ export function deviceReports({
   updates,
   containers,
   joining,
+  timeline,
+  changes,
   longestPing_s,
 }: ReportParts): DeviceReports {
   /**
@@ -46,12 +54,19 @@ export function deviceReports({
    * tunnel says so, which has proved the device's key; Auth device may be called by whoever knows the device.
    */
   async function asContainer(row: DeviceRow, said: DeviceReport): Promise<DeviceRow | undefined> {
-    const { tenant_id, uid, status, container } = row
+    const { tenant_id, uid, container } = row
     const name = said.hostname ? nameFrom(said.hostname, row.mac) : container
-    if (said.leaving === 'gone') await containers.gone(tenant_id, [uid])
-    else {
-      if (name !== null && name !== container) await containers.called(row, name)
-      if (status === 'removed') await joining.comeBack(row)
+    const isGone = said.leaving === 'gone'
+    const isBack = !isGone && row.status === 'removed'
+    const isRenamed = !isGone && name !== null && name !== container
+    if (!(isGone ? mayGiveUp(row) : isBack || isRenamed) || changes.take(uid) > 0) return row
+    const source = row.remote_addr
+    const device: AuditActor = { actor: 'device', id: uid, name: row.name, source, request_id: '', tenant_id }
+    if (isGone) await containers.gone(tenant_id, [uid], device)
+    if (isRenamed) await containers.called(row, name)
+    if (isBack) {
+      const { status } = await joining.comeBack(row)
+      timeline.note(uid, { kind: 'followed-status', status })
     }
     return stores.of(tenant_id).devices.find(uid)
   }

@@ -40,6 +40,9 @@ export type DeviceHappening =
   | { readonly kind: 'flapping'; readonly times: number }
   | { readonly kind: 'status'; readonly status: string }
   | { readonly kind: 'renamed'; readonly before: string; readonly after: string }
+  /** By the word of its engine or agent, which may change as often as these like. */
+  | { readonly kind: 'followed-status'; readonly status: string }
+  | { readonly kind: 'followed-name'; readonly before: string; readonly after: string }
 
 export type PastHappening = DeviceHappening & { readonly at: string }
 
@@ -105,11 +108,13 @@ function inWords(happening: PastHappening, before: Before): TimelineEvent[] {
       const { times } = happening
       return [event(at, 'flapping', [part('flapping', { times })], { times })]
     }
-    case 'status': {
+    case 'status':
+    case 'followed-status': {
       const { status } = happening
       return [event(at, 'status', [part('status-changed', { status })], { after: status })]
     }
-    case 'renamed': {
+    case 'renamed':
+    case 'followed-name': {
       const change = { before: happening.before, after: happening.after }
       return [event(at, 'renamed', [part('renamed', change)], change)]
     }

@@ -75,6 +75,8 @@ const kept: KeptEvents = {
     'said',
     'leaving',
     'flapping',
+    'followed-status',
+    'followed-name',
   ] satisfies DeviceHappening['kind'][],
   own_most: ownEvents_most,
   own_eachEndOfHour: ownEvents_most / hours / 2,

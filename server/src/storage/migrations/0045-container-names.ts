@@ -19,7 +19,7 @@ export const containerNames = {
       `create index devices_of_gone_containers on devices (tenant_id, connector, container)
         where connector is not null and status = 'removed'`,
       `create index devices_removed on devices (status_update_at) where status = 'removed'`,
-      `create index devices_to_rename on devices (tenant_id)
+      `create index devices_to_rename on devices (tenant_id, connector)
         where container <> name and named = 0 and status = 'accepted'`,
     ]
   },
