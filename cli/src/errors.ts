@@ -79,9 +79,14 @@ function refusal(error: ApiError, credential: Credential): CliError {
   return because('', 1)
 }
 
+const chooseNamespace =
+  'Choose one with `hawser namespaces switch`, or create one with `hawser namespaces create`.'
+
+/** The account is in no namespace, and the command needs one. */
+export const noNamespace = (): CliError => new CliError(`You are in no namespace.\n${chooseNamespace}`, 4)
+
 function forbiddenAdvice(kind: FailureKind): string {
-  if (kind === 'noNamespace')
-    return 'Choose one with `hawser namespaces switch`, or create one with `hawser namespaces create`.'
+  if (kind === 'noNamespace') return chooseNamespace
   if (kind === 'roleTooLow') return 'An administrator of the namespace can do it, or give you another role.'
   if (kind === 'apiKeyRefused') return 'Unset HAWSER_API_KEY and run `hawser login`.'
   return ''

@@ -58,7 +58,7 @@ export function overview(commands: readonly Command[]): string {
     'Commands:',
     ...columns(alone.map((command) => [command.words[0]!, command.summary])),
     '',
-    'Things, each with what can be done with them (`hawser <thing> --help`); alone, those that have `list` are listed:',
+    'Things (`hawser <thing> --help` shows the commands; `hawser <thing>` alone lists them if it has `list`):',
     ...columns(
       named.map((noun) => [
         noun === 'public-keys' ? `${noun}, ${short[noun]}` : noun,

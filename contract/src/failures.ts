@@ -24,7 +24,7 @@ const catalogue = {
   unconfirmed: { status: 403, message: 'The account is not confirmed yet; see your e-mail.' },
   registrationClosed: { status: 403, message: 'This server does not take registrations.' },
   namespaceLimit: { status: 403, message: 'You may not own more namespaces.' },
-  deviceLimit: { status: 403, message: 'The namespace has as many devices as it may have.' },
+  deviceLimit: { status: 403, message: 'The namespace has reached its device limit.' },
   connectorLimit: { status: 403, message: 'The namespace has as many connectors as it may have.' },
   firewallLimit: { status: 403, message: 'The namespace has as many firewall rules as it may have.' },
   enrolmentKeyLimit: { status: 403, message: 'The namespace has as many enrolment keys as it may have.' },

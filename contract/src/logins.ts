@@ -73,7 +73,7 @@ export const refusalSentences: Readonly<Record<string, string>> = {
   unreachable: 'The device was connected, but could not be reached.',
   'host-key-changed': 'The device showed another host key than the one that it joined with.',
   firewall: 'A firewall rule denied the login.',
-  'device-limit': 'The namespace has more devices than it may have.',
+  'device-limit': 'The namespace is over its device limit.',
   'person-required': 'The namespace lets in known people only, and the password or the key names nobody.',
   password: 'The device did not take the password, or has no such user.',
   'unknown-key': 'The namespace does not know the public key.',

@@ -59,15 +59,15 @@ export const sentences = {
 
   // What a device waits for.
   'waits-person': 'It waits for somebody to accept it.',
-  'waits-set-back': 'Somebody set it back, so it waits for somebody to accept it again.',
+  'waits-set-back': 'A member set it back to pending; someone must accept it again.',
   'waits-connector': 'Its connector accepts containers at once, but cannot accept this one yet.',
   'waits-name':
-    'The name {device} is taken by another accepted device. Rename or remove one of them. Names of containers become names of devices in small letters, with _ for dots.',
+    'The name {device} is taken by another accepted device. Rename or remove one of them. Container names become device names in lower case, with _ for dots.',
   'waits-twin': 'It is the same container as {device}, which another connector or an agent offers.',
   'waits-mac': 'It has the same MAC address as {device}; accepting it replaces that device.',
-  'waits-room': 'The namespace has as many devices as it may have.',
+  'waits-room': 'The namespace has reached its device limit.',
   'waits-gone':
-    'Its container is gone. Its sessions stay, and a new container with its name takes its place here.',
+    'Its container was removed. Its sessions are kept; a new container with the same name becomes this device again.',
   'keeps-name':
     'Its container is called {container}, but another accepted device has that name, so it stays {device}.',
 
@@ -82,7 +82,7 @@ export const sentences = {
   'device-accepted': '{device} is an accepted device of {namespace}.',
   'device-unknown': 'The namespace {namespace} has no device {device}.',
   'device-not-accepted': '{device} is {status}: people reach it once somebody has accepted it.',
-  'device-gone': 'The container of {device} is gone.',
+  'device-gone': 'The container of {device} was removed.',
   'device-connected': '{device} is connected.',
   'device-offline': '{device} is offline.',
   'no-rules': 'The namespace has no active firewall rules, so everything is allowed.',
@@ -100,9 +100,8 @@ export const sentences = {
   'other-device': 'the device {device} does not match {pattern}',
   'other-tags': 'the device has none of the tags {tags}',
   'no-tags': 'it names no tag',
-  'within-limit': 'The namespace has no more devices than it may have.',
-  'over-limit':
-    'The namespace has more devices than it may have; its owner has to choose some or to subscribe.',
+  'within-limit': 'The namespace is within its device limit.',
+  'over-limit': 'This namespace is over its device limit; its owner must remove devices or upgrade.',
   'key-good': 'The key “{key}” is good for {username} on {device}.',
   'key-signs':
     '“{key}” is a certificate authority for {username} on {device}. Whether a certificate that it signed is good depends on the users, addresses and times in it.',
@@ -124,8 +123,8 @@ export const sentences = {
     'Too many logins from {source} have failed; passwords from there are refused for {seconds} s.',
   'attempts-few': 'Few enough logins from {source} have failed.',
   'password-not-taken':
-    '{device} is a container of a connector, which takes no passwords: log in with a public key of the namespace.',
-  'account-container': '{username} must be a user of the container, in its /etc/passwd.',
+    '{device} is a container behind a connector, which does not accept passwords; log in with a public key of the namespace.',
+  'account-container': '{username} must be in the /etc/passwd of the container.',
   'account-password': 'The device checks the password; the server does not know it.',
   'account-agentless':
     'The device has no agent: its SSH server has to take the namespace’s login key for {username}.',

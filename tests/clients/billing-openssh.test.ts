@@ -39,7 +39,7 @@ test('access goes on without Stripe, ends above the limit, and comes back with t
   const refused = await way.ssh('echo here')
   expect(outcome(refused)).toEqual([255, ''])
   expect(refused.stderr).toContain(
-    'the namespace has more devices than it may have; its owner has to choose some or to subscribe',
+    'this namespace is over its device limit; its owner must remove devices or upgrade',
   )
 
   // No provider is needed for that.

@@ -42,7 +42,7 @@ test('roles are shown as a table, of one thing, and as JSON', async () => {
 test('the overview has a sentence of its own for each thing, and a thing with a list is listed alone', async () => {
   const desk = await deskOf(sample.owner)
   const { stdout } = await desk.hawser(['--help'])
-  const [, things = ''] = /^Things,.*:\n((?: {2}.*\n)+)/m.exec(stdout) ?? []
+  const [, things = ''] = /^Things \(.*:\n((?: {2}.*\n)+)/m.exec(stdout) ?? []
   const sentences = things
     .trim()
     .split('\n')
@@ -93,11 +93,30 @@ test('leaving asks first, and goes on in another namespace', async () => {
   expect(own.code).not.toBe(0)
 })
 
-test('who is in no other namespace is told to sign in again', async () => {
+test('who is in no other namespace is told to sign in again, and then to choose one', async () => {
   const desk = await deskOf(sample.observer)
   const { code, stderr } = await desk.hawser(['namespaces', 'leave', 'harbour', '--yes'])
   expect([code, stderr]).toEqual([0, expect.stringContaining('You are in no namespace any more')])
   expect((await desk.hawser(['devices'])).code).not.toBe(0)
+
+  const again = await deskOf(sample.observer)
+  await place.rooms.namespaces.create(sample.observer.id, 'skiff')
+  const unchosen = await again.hawser(['members'])
+  expect([unchosen.code, unchosen.stdout]).toEqual([4, ''])
+  expect(unchosen.stderr).toMatch(
+    /^hawser: You are in no namespace\.\nChoose one with `hawser namespaces switch`/,
+  )
+  await again.hawser(['namespaces', 'switch', 'skiff'])
+  const { stdout } = await again.hawser(['members'])
+  expect(stdout).toMatch(new RegExp(`^${sample.observer.username} +owner`, 'm'))
+})
+
+test('an API key lists the members of its namespace', async () => {
+  const { body } = await place.administrator.apiKeys.create({ body: { name: 'rota', expires_at: 30 } })
+  const script = openDesk({ HAWSER_SERVER: place.url, HAWSER_API_KEY: body.id })
+  desks.push(script)
+  const { stdout } = await script.hawser(['members'])
+  expect(stdout).toMatch(new RegExp(`^${sample.owner.username} +owner`, 'm'))
 })
 
 test('an owner hands over with the password, and works on as an administrator', async () => {

@@ -68,8 +68,11 @@ test('an administrator adds an engine, lets its container in, and manages the co
   await dock.device('deck', { status: 'removed' })
   await goTo(page, 'Devices')
   await page.getByRole('link', { name: 'Removed' }).click()
+  await field(page, 'Choose deck').check()
+  await page.getByRole('button', { name: 'Reject 1 device' }).waitFor()
+  expect(await page.getByRole('button', { name: /^Accept/ }).count()).toBe(0)
   await page.getByRole('link', { name: 'deck', exact: true }).click()
-  await seen(page, 'Its container is gone.')
+  await seen(page, 'Its container was removed.')
   expect(await page.getByRole('button', { name: 'Accept', exact: true }).count()).toBe(0)
   await goTo(page, 'Connectors')
 

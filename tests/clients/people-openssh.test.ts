@@ -84,7 +84,7 @@ describe('a namespace that demands a known person', () => {
   beforeAll(() => settings(true))
   afterAll(() => settings(false))
 
-  const whatToDo = /is for people whom its namespace knows: use hawser ssh .*owner of your public key/
+  const whatToDo = /requires an identified user: use hawser ssh .*owner of your public key/
   /** No session comes of it, and the log says why. */
   async function refusedFor(how: How): Promise<string> {
     const { uid } = await way.newest()

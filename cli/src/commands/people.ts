@@ -2,7 +2,7 @@
 import { roles } from '@hawser/contract/access'
 import { roleMatrix } from '@hawser/contract/role-matrix'
 import type { Command } from '../command.ts'
-import { CliError, usageCode } from '../errors.ts'
+import { CliError, noNamespace, usageCode } from '../errors.ts'
 import { kebab } from '../generated-commands.ts'
 import { prompt, promptSecret } from '../prompt.ts'
 import { findMember, findNamespace } from '../resolve.ts'
@@ -38,13 +38,14 @@ const listMembers: Command = {
   summary: 'Who is in the namespace, with their roles.',
   async run(_, context) {
     const api = context.api()
-    const tenant =
-      context.credential() === 'token' ? context.accounts.find(context.server())?.tenant : undefined
     // An API key is for one namespace, which is the only one that it lists.
-    const { body } = tenant
-      ? await api.namespaces.get({ params: { tenant } })
-      : { body: (await api.namespaces.list()).body[0] }
-    context.print(body?.members ?? [], { columns: ['username', 'role', 'id'] })
+    const tenant =
+      context.credential() === 'api-key'
+        ? (await api.namespaces.list()).body[0]?.tenant_id
+        : context.accounts.find(context.server())?.tenant
+    if (!tenant) throw noNamespace()
+    const { body } = await api.namespaces.get({ params: { tenant } })
+    context.print(body.members, { columns: ['username', 'role', 'id'] })
     return undefined
   },
 }

@@ -25,6 +25,10 @@ const replacing = (name: string, other: string, act: Confirmation['act']): Confi
   act,
 })
 
+/** A removed device comes back with its container; nobody can accept it. */
+export const canAccept = ({ status }: Pick<Device, 'status'>): boolean =>
+  status !== 'accepted' && status !== 'removed'
+
 /** Why a device cannot be accepted together with these others; undefined if it can. */
 export function notTogether(
   { uid, identity, replaces }: Device,

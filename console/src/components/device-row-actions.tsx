@@ -9,7 +9,7 @@ import { t } from '../language/language.ts'
 import { useSshCommands } from '../ssh-commands.ts'
 import { Button } from './button.tsx'
 import { copy } from './copy.tsx'
-import { useDeviceActions } from './device-actions.tsx'
+import { canAccept, useDeviceActions } from './device-actions.tsx'
 import { Icon } from './icon.tsx'
 import { QuickLink } from './quick-link.tsx'
 
@@ -36,7 +36,7 @@ export function DeviceRowActions({ device, may, mayConnect }: DeviceRowActionsPr
           <Icon name="terminal" /> <span className="wide-only">{t('Terminal')}</span>
         </QuickLink>
       )}
-      {may && !accepted && <Accept device={device} />}
+      {may && canAccept(device) && <Accept device={device} />}
       {(accepted || may) && (
         <Button
           ref={button}

@@ -8,7 +8,7 @@ import { api, useMay } from '../api.ts'
 import { errorText, FieldError, UserError } from '../error-text.ts'
 import { showSaved } from '../namespace-query.ts'
 import { Button } from './button.tsx'
-import { notTogether } from './device-actions.tsx'
+import { canAccept, notTogether } from './device-actions.tsx'
 import type { Chosen } from './device-table.tsx'
 import { ConfirmDialog, FormDialog, type Confirmation } from './dialog.tsx'
 import { Field } from './form.tsx'
@@ -102,7 +102,6 @@ export function DeviceSelection({ chosen, choose }: { chosen: Chosen; choose: (n
       typed: picked.length > 1 ? String(picked.length) : (picked[0]?.name ?? ''),
       act: () => each(({ uid }) => api.devices.remove({ params: { uid } }), t('deleted')),
     })
-  const someAccepted = picked.some(({ status }) => status === 'accepted')
   const someRejected = picked.some(({ status }) => status === 'rejected')
   const more = [
     { id: 'tag', text: t('Add a tag …'), act: () => setOpen({ what: 'tag' }) },
@@ -117,7 +116,7 @@ export function DeviceSelection({ chosen, choose }: { chosen: Chosen; choose: (n
           ? t('{things} chosen', { things })
           : t('{done} of {things} done …', { done, things })}
       </p>
-      {!someAccepted && (
+      {picked.every(canAccept) && (
         <Button
           small
           isDisabled={done !== undefined}

@@ -8,7 +8,7 @@ import { useNamespaceQuery } from '../namespace-query.ts'
 import { AgentUpdate } from '../components/agent-state.tsx'
 import { Button, LinkButton } from '../components/button.tsx'
 import { Copyable } from '../components/copy.tsx'
-import { useDeviceActions } from '../components/device-actions.tsx'
+import { canAccept, useDeviceActions } from '../components/device-actions.tsx'
 import { DeviceContainers } from '../components/device-containers.tsx'
 import { containerPlatform, DeviceForwards } from '../components/device-forwards.tsx'
 import { DeviceNotesPanel } from '../components/device-notes.tsx'
@@ -85,9 +85,7 @@ function Shown({ device }: { device: Device }) {
       acts={
         <>
           {status === 'accepted' && mayConnect && <Terminal device={device} />}
-          {may && status !== 'accepted' && status !== 'removed' && (
-            <Button onPress={acts.accept}>{t('Accept')}</Button>
-          )}
+          {may && canAccept(device) && <Button onPress={acts.accept}>{t('Accept')}</Button>}
           {mayDelete && (
             <Button kind="quiet" onPress={() => setAsksWhy(true)}>
               {t('Why?')}
@@ -124,7 +122,7 @@ function Shown({ device }: { device: Device }) {
       <div className="with-side">
         <div className="stack">
           {status === 'accepted' && <Connect device={device} />}
-          {status !== 'accepted' && status !== 'removed' && (
+          {canAccept(device) && (
             <Panel title={t('Connect')}>
               <p className="soft">{t('It can be reached once it is accepted.')}</p>
             </Panel>
@@ -151,7 +149,7 @@ function Shown({ device }: { device: Device }) {
                 {status === 'accepted' && <AgentUpdate device={device} may={may} />}
               </Fact>
               <Fact name={t('Address')}>{device.remote_addr}</Fact>
-              <Fact name={info.platform === containerPlatform ? t('Container id') : t('MAC address')}>
+              <Fact name={info.platform === containerPlatform ? t('Container ID') : t('MAC address')}>
                 {isolated(device.identity.mac)}
               </Fact>
               <Fact name={t('Seen last')}>{inFull(device.last_seen)}</Fact>

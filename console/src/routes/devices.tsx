@@ -53,7 +53,7 @@ const emptyWords: Readonly<Partial<Record<DeviceStatus, string>>> = {
   pending: msg('No device waits to be let in.'),
   rejected: msg('No device is rejected.'),
   unused: msg('No device is unused.'),
-  removed: msg('No container is gone.'),
+  removed: msg('No removed devices.'),
 }
 
 const none: Chosen = new Map()

@@ -139,7 +139,7 @@ export function handshake(
   /** The same words for every name, whether or not there is such a device. */
   const notLetIn = (name: string): string =>
     parts.isCutOff()
-      ? `${name} may be on a server node that cannot be asked right now, or does not let you in with this password`
+      ? `${name} may be on a server node that cannot be reached right now, or does not let you in with this password`
       : `${name} is offline or cannot be reached, or does not let you in with this password`
 
   /** Clients try all their keys, so only the first refused key of a connection counts as a failure. */
@@ -188,7 +188,7 @@ export function handshake(
     // After a success in part OpenSSH tries all its keys once more.
     if (named) return uncounted
     const claim = parts.identities.read(certificate)
-    const person = claim && (await patiently(signal, () => parts.identities.personOf(claim)))
+    const person = claim && (await patiently(parts.clock, signal, () => parts.identities.personOf(claim)))
     if (!person) return 'refuse'
     if (method === 'publickey-offer') return 'accept'
     named = { tenant_id: claim.tenant_id, person, key: blob }
@@ -277,14 +277,12 @@ const sentences: Readonly<Record<RefusalReason, (name: string, back_s?: number) 
     back_s === undefined
       ? unreachable(name)
       : `the server node that ${name} is connected to is not responding; the device should be back within ${minutes(back_s)}`,
-  unavailable: (name) => `the service cannot look for ${name} right now; try again in a moment`,
-  'host-key-changed': (name) =>
-    `${name} does not have the host key that it joined with, and was told nothing`,
+  unavailable: (name) => `${name} cannot be located right now; try again in a moment`,
+  'host-key-changed': (name) => `the host key of ${name} has changed; no credentials were sent`,
   firewall: (name) => `you cannot access ${name} due a policy rule`,
-  'device-limit': () =>
-    'the namespace has more devices than it may have; its owner has to choose some or to subscribe',
+  'device-limit': () => 'this namespace is over its device limit; its owner must remove devices or upgrade',
   'person-required': (name) =>
-    `${name} is for people whom its namespace knows: use hawser ssh or the terminal in the browser, or ask an administrator to make you the owner of your public key`,
+    `${name} requires an identified user: use hawser ssh or the terminal in the browser, or ask an administrator to make you the owner of your public key`,
   'rate-limited': () => 'Too many failed attempts from your address; wait a while.',
 }
 

@@ -330,11 +330,10 @@ const sentences: Readonly<Record<RefusalReason, string>> = {
   'unknown-device': unreachable,
   offline: unreachable,
   unreachable,
-  'host-key-changed': 'The device does not have the host key that it joined with, and was told nothing.',
+  'host-key-changed': 'The host key of the device has changed; no credentials were sent.',
   firewall: 'A firewall rule of the namespace does not allow this.',
-  'device-limit':
-    'The namespace has more devices than it may have; its owner has to choose some or to subscribe.',
-  'person-required': 'The namespace has to know who you are.',
+  'device-limit': 'This namespace is over its device limit; its owner must remove devices or upgrade.',
+  'person-required': 'This namespace only allows identified users.',
   'rate-limited': 'Too many failed attempts from your address; wait a while.',
-  unavailable: 'The service cannot look for the device right now; try again in a moment.',
+  unavailable: 'The device cannot be located right now; try again in a moment.',
 }

@@ -166,8 +166,8 @@ export const devices = {
   'No device fits what you look for.': 'Kein Gerät passt zu dem, was Sie suchen.',
   'No device is accepted yet.': 'Noch ist kein Gerät angenommen.',
   'No device is rejected.': 'Kein Gerät ist abgelehnt.',
-  'No container is gone.': 'Kein Container ist weg.',
-  'Container id': 'Container-ID',
+  'No removed devices.': 'Keine entfernten Geräte.',
+  'Container ID': 'Container-ID',
   'No device is unused.': 'Kein Gerät ist unbenutzt.',
   'No device waits to be let in.': 'Kein Gerät wartet auf Einlass.',
   'No firewall rule is about it, so every login is tried.':

@@ -219,8 +219,8 @@ export const namespace = {
     'Auf diesem Server gibt es kein bestätigtes Konto mit diesem Namen. Bitten Sie die Person, zuerst eines anzulegen.',
   'There is no stream yet.': 'Es gibt noch keinen Stream.',
   'There is no subscription yet.': 'Es gibt noch kein Abonnement.',
-  'This is already under way; try again in a moment.':
-    'Das läuft bereits; versuchen Sie es gleich noch einmal.',
+  'Another request is in progress; try again in a moment.':
+    'Eine andere Anfrage läuft noch; versuchen Sie es gleich noch einmal.',
   'This namespace is within its device limit; there is nothing to choose.':
     'Dieser Namensraum hat nicht mehr Geräte, als er haben darf; es gibt nichts auszuwählen.',
   'A chosen device is no longer accepted; choose again.':

@@ -15,8 +15,8 @@ export const refusals = {
   'This invitation is for somebody else.': 'Diese Einladung ist für jemand anderen.',
   'Somebody else has used this invitation.': 'Jemand anderes hat diese Einladung benutzt.',
   'The session has no such recorded terminal.': 'Die Sitzung hat kein solches aufgezeichnetes Terminal.',
-  'The container of this device is gone; a new one with its name takes its place.':
-    'Der Container dieses Geräts ist weg; ein neuer mit seinem Namen tritt an seine Stelle.',
+  'The container of this device was removed. Start a container with the same name to get the device back.':
+    'Der Container dieses Geräts wurde entfernt. Starten Sie einen Container mit demselben Namen, um das Gerät zurückzubekommen.',
   'There is no such device.': 'Ein solches Gerät gibt es nicht.',
   'The search is switched off in this namespace.': 'Die Suche ist in diesem Namensraum ausgeschaltet.',
   'Nothing of this session is being recorded now.': 'Von dieser Sitzung wird gerade nichts aufgezeichnet.',
@@ -124,13 +124,13 @@ export const refusals = {
   'This key is not registered here for this user on this device.':
     'Dieser Schlüssel ist hier nicht für diesen Benutzer auf diesem Gerät eingetragen.',
   'The device is offline or cannot be reached.': 'Das Gerät ist offline oder nicht erreichbar.',
-  'The service cannot look for the device right now; try again in a moment.':
-    'Der Dienst kann das Gerät gerade nicht suchen; versuchen Sie es gleich noch einmal.',
-  'The device does not have the host key that it joined with, and was told nothing.':
-    'Das Gerät hat nicht den Host-Schlüssel, mit dem es hinzukam, und hat nichts erfahren.',
+  'The device cannot be located right now; try again in a moment.':
+    'Das Gerät lässt sich gerade nicht finden; versuchen Sie es gleich noch einmal.',
+  'The host key of the device has changed; no credentials were sent.':
+    'Der Host-Schlüssel des Geräts hat sich geändert; es wurden keine Zugangsdaten gesendet.',
   'A firewall rule of the namespace does not allow this.':
     'Eine Firewall-Regel des Namensraums erlaubt das nicht.',
-  'The namespace has to know who you are.': 'Der Namensraum muss wissen, wer Sie sind.',
+  'This namespace only allows identified users.': 'Dieser Namensraum lässt nur bekannte Personen ein.',
   'Too many failed attempts from your address; wait a while.':
     'Zu viele gescheiterte Versuche von Ihrer Adresse; warten Sie eine Weile.',
   'This is not a file that can be downloaded.': 'Das ist keine Datei, die sich herunterladen lässt.',

@@ -67,18 +67,18 @@ export const sentences = {
   'Its connection ended at {ended_at}.': 'Seine Verbindung endete am {ended_at}.',
 
   'It waits for somebody to accept it.': 'Es wartet darauf, dass jemand es annimmt.',
-  'Somebody set it back, so it waits for somebody to accept it again.':
-    'Jemand hat es zurückgestellt, also wartet es darauf, dass jemand es wieder annimmt.',
+  'A member set it back to pending; someone must accept it again.':
+    'Jemand hat es wieder auf „wartend“ gesetzt; es muss erneut angenommen werden.',
   'Its connector accepts containers at once, but cannot accept this one yet.':
-    'Sein Connector nimmt Container sofort an, kann diesen aber noch nicht annehmen.',
-  'The name {device} is taken by another accepted device. Rename or remove one of them. Names of containers become names of devices in small letters, with _ for dots.':
-    'Den Namen {device} hat ein anderes angenommenes Gerät. Benennen Sie eines um, oder entfernen Sie eines. Namen von Containern werden zu Namen von Geräten in Kleinbuchstaben und mit _ statt Punkten.',
+    'Sein Konnektor nimmt Container sofort an, kann diesen aber noch nicht annehmen.',
+  'The name {device} is taken by another accepted device. Rename or remove one of them. Container names become device names in lower case, with _ for dots.':
+    'Der Name {device} ist an ein anderes angenommenes Gerät vergeben. Benennen Sie eines der beiden um oder entfernen Sie es. Container-Namen werden kleingeschrieben, mit _ statt Punkten.',
   'It is the same container as {device}, which another connector or an agent offers.':
-    'Es ist derselbe Container wie {device}, den ein anderer Connector oder ein Agent anbietet.',
+    'Es ist derselbe Container wie {device}, den ein anderer Konnektor oder ein Agent anbietet.',
   'It has the same MAC address as {device}; accepting it replaces that device.':
     'Es hat dieselbe MAC-Adresse wie {device}; wird es angenommen, ersetzt es dieses Gerät.',
-  'Its container is gone. Its sessions stay, and a new container with its name takes its place here.':
-    'Sein Container ist weg. Seine Sitzungen bleiben, und ein neuer Container mit seinem Namen tritt hier an seine Stelle.',
+  'Its container was removed. Its sessions are kept; a new container with the same name becomes this device again.':
+    'Sein Container wurde entfernt. Seine Sitzungen bleiben erhalten; ein neuer Container mit demselben Namen wird wieder zu diesem Gerät.',
   'Its container is called {container}, but another accepted device has that name, so it stays {device}.':
     'Sein Container heißt {container}, doch diesen Namen hat ein anderes angenommenes Gerät; darum bleibt es {device}.',
 
@@ -96,7 +96,7 @@ export const sentences = {
   'The namespace {namespace} has no device {device}.': 'Der Namensraum {namespace} hat kein Gerät {device}.',
   '{device} is {status}: people reach it once somebody has accepted it.':
     '{device} ist {status}: Erreichbar ist es, sobald jemand es angenommen hat.',
-  'The container of {device} is gone.': 'Der Container von {device} ist weg.',
+  'The container of {device} was removed.': 'Der Container von {device} wurde entfernt.',
   '{device} is connected.': '{device} ist verbunden.',
   '{device} is offline.': '{device} ist offline.',
   'The namespace has no active firewall rules, so everything is allowed.':
@@ -120,10 +120,10 @@ export const sentences = {
   'the device {device} does not match {pattern}': 'das Gerät {device} passt nicht zu {pattern}',
   'the device has none of the tags {tags}': 'das Gerät hat keines der Tags {tags}',
   'it names no tag': 'es ist kein Tag genannt',
-  'The namespace has no more devices than it may have.':
-    'Der Namensraum hat nicht mehr Geräte, als er haben darf.',
-  'The namespace has more devices than it may have; its owner has to choose some or to subscribe.':
-    'Der Namensraum hat mehr Geräte, als er haben darf; sein Eigentümer muss einige auswählen oder ein Abonnement abschließen.',
+  'The namespace is within its device limit.':
+    'Der Namensraum hat seine Höchstzahl an Geräten nicht überschritten.',
+  'This namespace is over its device limit; its owner must remove devices or upgrade.':
+    'Dieser Namensraum hat seine Höchstzahl an Geräten überschritten; sein Eigentümer muss Geräte entfernen oder ein Abonnement abschließen.',
   'The key “{key}” is good for {username} on {device}.':
     'Der Schlüssel „{key}“ gilt für {username} auf {device}.',
   '“{key}” is a certificate authority for {username} on {device}. Whether a certificate that it signed is good depends on the users, addresses and times in it.':
@@ -147,10 +147,10 @@ export const sentences = {
   'Too many logins from {source} have failed; passwords from there are refused for {seconds} s.':
     'Zu viele Anmeldungen von {source} sind gescheitert; Passwörter von dort werden {seconds} s lang abgelehnt.',
   'Few enough logins from {source} have failed.': 'Von {source} sind nicht zu viele Anmeldungen gescheitert.',
-  '{device} is a container of a connector, which takes no passwords: log in with a public key of the namespace.':
-    '{device} ist ein Container eines Connectors, der keine Passwörter nimmt: Melden Sie sich mit einem öffentlichen Schlüssel des Namensraums an.',
-  '{username} must be a user of the container, in its /etc/passwd.':
-    '{username} muss ein Benutzer des Containers sein, in dessen /etc/passwd.',
+  '{device} is a container behind a connector, which does not accept passwords; log in with a public key of the namespace.':
+    '{device} ist ein Container hinter einem Konnektor, der keine Passwörter akzeptiert: Melden Sie sich mit einem öffentlichen Schlüssel des Namensraums an.',
+  '{username} must be in the /etc/passwd of the container.':
+    '{username} muss in der /etc/passwd des Containers stehen.',
   'The device checks the password; the server does not know it.':
     'Das Gerät prüft das Passwort; der Server kennt es nicht.',
   'The device has no agent: its SSH server has to take the namespace’s login key for {username}.':

@@ -76,15 +76,14 @@ export const server = {
     'Der Namensraum hat so viele Konnektoren, wie er haben darf.',
   'The namespace has as many data budgets as it may have.':
     'Der Namensraum hat so viele Datenbudgets, wie er haben darf.',
-  'The namespace has as many devices as it may have.':
-    'Der Namensraum hat so viele Geräte, wie er haben darf.',
   'The namespace has as many enrolment keys as it may have.':
     'Der Namensraum hat so viele Aufnahmeschlüssel, wie er haben darf.',
   'The namespace has as many enrolment tokens as it may have.':
     'Der Namensraum hat so viele Aufnahme-Token, wie er haben darf.',
   'The namespace has as many firewall rules as it may have.':
     'Der Namensraum hat so viele Firewall-Regeln, wie er haben darf.',
-  'The namespace has more devices than it may have.': 'Der Namensraum hat mehr Geräte, als er haben darf.',
+  'The namespace has reached its device limit.': 'Der Namensraum hat seine Höchstzahl an Geräten erreicht.',
+  'The namespace is over its device limit.': 'Der Namensraum hat seine Höchstzahl an Geräten überschritten.',
   'The namespace has no accepted device of that name.':
     'Der Namensraum hat kein angenommenes Gerät dieses Namens.',
   'The namespace lets in known people only, and the password or the key names nobody.':

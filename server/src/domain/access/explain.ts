@@ -103,10 +103,9 @@ export function explain(parts: ExplainParts): Rules<'logins'>['explain'] {
       ? part('device-gone', { device: other.name })
       : part('device-not-accepted', { device: other.name, status: other.status })
     const waits = isGone ? undefined : await parts.waitingReason(other)
-    return {
-      to: { device: other, namespace },
-      step: step('device', 'refused', refusal, ...(waits?.parts ?? [])),
-    }
+    // The refusal says already that somebody has to accept it.
+    const obstacles = waits?.parts.filter(({ name: reason }) => reason !== 'waits-person') ?? []
+    return { to: { device: other, namespace }, step: step('device', 'refused', refusal, ...obstacles) }
   }
 
   /** What is known of the person. Whether they have an account at all is nothing for a namespace. */
