@@ -1,5 +1,5 @@
 // Which key each container has. A device of the connector mode is a key and the id that its first container
-// had; beside the key is a note of the container that the device is now, and of its name. So the device stays
+// had; next to the key is a note of the container that the device is now, and of its name. So the device stays
 // the same while its container is renamed, and when a new one takes the name of one that is gone. The keys of
 // containers that are gone wait for such a successor for a month, the newest 2,000 of them.
 import { mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs'

@@ -44,7 +44,7 @@ export interface TunnelEndpointParts {
 
 /** Who brings a tunnel that another module has opened. */
 export interface TunnelArrival extends Pick<TunnelSource, 'isRival'> {
-  /** Throws a Failure if the device may not connect any more. */
+  /** Throws a Failure if the device may no longer connect. */
   recheck(): Promise<unknown>
 }
 

@@ -65,7 +65,7 @@ function foundIn({ containers }: Listed): Found[] {
   return [...found.values()]
 }
 
-/** What a list says about the devices of a connector. */
+/** The devices of a connector, as a list shows them. */
 interface Matched {
   /** Which container each device is now. */
   readonly known: readonly { at: Found; row: DeviceRow }[]

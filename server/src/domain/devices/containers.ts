@@ -40,7 +40,7 @@ export interface Containers {
 /** The actor of changes that follow from what an engine says. */
 export const connecting = (tenant_id: string): AuditActor => ({ ...theServer, name: 'connector', tenant_id })
 
-/** What a device remembers of its container's name. Names of devices that are not accepted need not differ. */
+/** The columns that follow from its container's name. Names of devices that are not accepted need not differ. */
 export function calledColumns(row: CalledRow, container: string) {
   // A device from before names were followed: a name that does not fit is a person's.
   const named = row.container === '' && row.name !== container ? 1 : row.named
@@ -138,7 +138,7 @@ export function containers(parts: ContainerParts): Containers {
     }
   }
 
-  /** What becomes of a device whose container is gone; undefined: it stays as it is. */
+  /** Decides about a device whose container is gone; undefined: the device stays as it is. */
   async function giveUp(
     inside: StoresInTransaction,
     record: Recorder,

@@ -1,4 +1,4 @@
-// What a device waits for, in a sentence for its page: somebody who accepts it, and what stands in the way of
+// The reason why a device waits, in a sentence for its page: somebody who accepts it, and what stands in the way of
 // that, or a name that another device has. Nothing is decided here; device-status.ts and containers.ts do that.
 import { part, say, type Sentence, type SentencePart } from '@hawser/contract/sentences'
 import type { Clock } from '../../kit/clock.ts'
