@@ -1,8 +1,11 @@
 // The sign-in of this browser: the token, and nothing else. It is in sessionStorage, or in localStorage when
 // the person asked to stay signed in. Then each window also keeps its own, because windows may be in different
-// namespaces. It is sent in a header and never appears in a URL. This file also holds two small values of the
-// tab: a sentence for the next page, and the name of an account that is not confirmed yet.
+// namespaces; a token that ends with the membership in one leaves windows in others signed in. The token is
+// sent in a header and never appears in a URL. This file also holds two small values of the tab: a sentence
+// for the next page, and the name of an account that is not confirmed yet.
 const tokenKey = 'hawser.token'
+/** The namespace of the token that ended last; absent: somebody asked to be signed out. */
+const endedKey = 'hawser.ended-namespace'
 const windowKey = 'hawser.window-token'
 const noteKey = 'hawser.note'
 
@@ -58,6 +61,9 @@ export const auth = {
    * Signs out, with a sentence for the sign-in page. `why`: the person asked for it, or the sign-in ended.
    */
   signOut(sentence: string, why: Why = 'asked'): void {
+    // Other windows read it when the token is gone.
+    if (why === 'ended') localStorage.setItem(endedKey, claimsOf(auth.token()).tenant ?? '')
+    else localStorage.removeItem(endedKey)
     auth.clear()
     flash.set(sentence)
     changed(why)
@@ -67,10 +73,25 @@ export const auth = {
     changed = listen
     addEventListener('storage', (event) => {
       if (event.key !== tokenKey || event.newValue !== null || auth.token() !== '') return
+      if (staysSignedIn(event.oldValue ?? '')) return
       sessionStorage.removeItem(windowKey)
       listen('ended')
     })
   },
+}
+
+/**
+ * Whether this window goes on when the token of another one has ended: that was a token for another
+ * namespace, which may have ended with the membership there. If the whole sign-in has ended, the next call
+ * says so.
+ */
+function staysSignedIn(removed: string): boolean {
+  const own = sessionStorage.getItem(windowKey)
+  const ended = localStorage.getItem(endedKey)
+  if (own === null || ended === null || claimsOf(own).tenant === ended) return false
+  if (claimsOf(own).sid !== claimsOf(removed).sid) return false
+  localStorage.setItem(tokenKey, own)
+  return true
 }
 
 /** A sentence that the next page shows once. */
