@@ -144,6 +144,8 @@ async function tryAll(
       interval: pingInterval(),
       connection: () => ({}),
       leaving: () => 'stopped' as const,
+      isHangUp: () => Promise.resolve(false),
+      hangUp: () => Promise.resolve(),
       onLost: () => undefined,
       log: () => undefined,
     }

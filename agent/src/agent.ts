@@ -10,6 +10,7 @@ import { backoff } from './backoff.ts'
 import type { AgentConfig } from './config.ts'
 import { enrolment, Refused, type Enrolled } from './enrol.ts'
 import { facts, type Facts } from './facts.ts'
+import { inTime, isOrder } from './hang-up.ts'
 import type { IdleMemory } from './idle-memory.ts'
 import { loadIdentity } from './identity.ts'
 import { keptTerminals } from './kept-terminals.ts'
@@ -208,6 +209,14 @@ export async function runAgent(
         interval,
         connection: () => connectionReport(loss, isMachine),
         leaving: () => leavingReason(signal.reason, isMachine),
+        isHangUp: (signature: unknown, nonce: string) =>
+          isOrder(signature, { uid: device!.uid, nonce }, serverKey),
+        async hangUp() {
+          const ending = [...kept.hangUp(), ...resumable.closeAll()]
+          const message = 'This device may not connect any more, or is not accepted: its sessions were ended.'
+          if (ending.length > 0) log({ level: 'warn', event: 'sessions.ended', message })
+          await inTime(ending)
+        },
         onLost: (why: string) => void (loss = { why, at: performance.now() }),
         log,
       }

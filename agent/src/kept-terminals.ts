@@ -2,8 +2,8 @@
 // that gateway is lost without a goodbye (it has crashed, it starts again, its node is gone), the program
 // runs on for the time that was said, its output is read on, and the last of it is kept. The agent reports
 // which terminals wait, and a gateway that knows the secret of one continues it on another connection.
-// Whoever has it then has it alone. A gateway that says goodbye, an agent that stops and a time that is over
-// hang the program up, as ever.
+// Whoever has it then has it alone. A gateway that says goodbye, an agent that stops, a time that is over and
+// a device that may not connect any more (hang-up.ts) hang the program up, as ever.
 import { timingSafeEqual } from 'node:crypto'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { mostKept, type Keep, type KeptHead } from '@hawser/contract/tunnel'
@@ -39,6 +39,8 @@ export interface KeptTerminals {
   watch(changed: () => void): Disposable
   /** The tunnel has come or gone. */
   check(): void
+  /** Hangs all of them up; each resolves when its program has ended. */
+  hangUp(): Promise<void>[]
 }
 
 export interface KeptTerminal {
@@ -78,13 +80,12 @@ export function keptTerminals(signal: AbortSignal): KeptTerminals {
   const changed = (): void => {
     for (const tell of watching) tell()
   }
-  signal.addEventListener(
-    'abort',
-    () => {
-      for (const entry of entries.values()) entry.hangUp()
-    },
-    { once: true },
-  )
+  const hangUp = (): Promise<void>[] =>
+    [...entries.values()].map(async (entry) => {
+      entry.hangUp()
+      return entry.terminal.over
+    })
+  signal.addEventListener('abort', hangUp, { once: true })
   return {
     reserve(keep) {
       const { id } = keep
@@ -123,6 +124,7 @@ export function keptTerminals(signal: AbortSignal): KeptTerminals {
       return { [Symbol.dispose]: () => void watching.delete(tell) }
     },
     check: changed,
+    hangUp,
   }
 }
 

@@ -20,12 +20,15 @@ export interface ResumableStreams {
   resume(request: ResumeRequest, carrier: Duplex, tunnel: Liveness): void
   /** Ends the stream of this id. */
   close(id: string): void
+  /** Ends all of them; each resolves when it is over. */
+  closeAll(): Promise<void>[]
 }
 
 interface Entry {
   readonly stream: ResumableStream
   readonly secret: Buffer
   readonly ending: AbortController
+  readonly over: Promise<void>
   /** The tunnel that carries it, or did last. */
   tunnel: Liveness
 }
@@ -56,9 +59,11 @@ export function resumableStreams(
       if (!isHead || entries.has(id)) throw new Error('The server opened a stream that cannot be.')
       if (entries.size >= mostStreams) throw new Error('Too many connections are open.')
       const ending = new AbortController()
+      const over = Promise.withResolvers<void>()
       const entry: Entry = {
         secret: Buffer.from(secret, 'hex'),
         ending,
+        over: over.promise,
         tunnel,
         stream: new ResumableStream({
           grace_ms: Math.min(grace_s, mostGrace_s) * 1000,
@@ -73,6 +78,7 @@ export function resumableStreams(
       } finally {
         entry.stream.destroy()
         entries.delete(id)
+        over.resolve()
       }
     },
     resume({ id, secret, received, read, over }, carrier, tunnel) {
@@ -93,6 +99,10 @@ export function resumableStreams(
       entry.stream.attach(carrier, { received, read })
     },
     close: (id) => entries.get(id)?.ending.abort(),
+    closeAll() {
+      stop()
+      return [...entries.values()].map(({ over }) => over)
+    },
   }
 }
 

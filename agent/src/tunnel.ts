@@ -2,13 +2,15 @@
 // streams; each names its use: an SSH connection to this device, the end of one, or a proof that this agent
 // holds the device's key. The agent opens one stream itself, to report (report.ts), if the server takes
 // reports; then the agent alone pings, as seldom as the network bears.
-import { randomUUID, sign, type KeyObject } from 'node:crypto'
+import { randomBytes, randomUUID, sign, type KeyObject } from 'node:crypto'
 import type { Duplex } from 'node:stream'
 import {
   features,
   featuresHeader,
+  hangUpHeader,
   instanceHeader,
   mostStreams,
+  nonceHeader,
   ping_ms,
   pong_ms,
   proofText,
@@ -16,6 +18,7 @@ import {
   sharedFeatures,
   tunnelPaths,
   type Feature,
+  type EndOrder,
   type Proof,
   type ProofRequest,
   type ResumableHead,
@@ -23,7 +26,7 @@ import {
   type StreamHead,
 } from '@hawser/contract/tunnel'
 import type { ConnectionReport, LeavingReason } from '@hawser/contract/reports'
-import { ConnectionLost, dialBytes, liveness, multistream, openMux } from '@hawser/mux'
+import { ConnectionLost, dialBytes, liveness, multistream, openMux, UpgradeFailed } from '@hawser/mux'
 import { resumingTls } from './call.ts'
 import type { PingInterval } from './ping-interval.ts'
 import { openReports, type Reports, type WatchedReport } from './report.ts'
@@ -44,6 +47,10 @@ export interface TunnelParts {
   connection(): ConnectionReport
   /** Why the agent stops. */
   leaving(): LeavingReason
+  /** Whether the server has signed the order to hang up, for the request with this nonce. */
+  isHangUp(signature: unknown, nonce: string): Promise<boolean>
+  /** Ends all that outlives a tunnel. */
+  hangUp(): Promise<void>
   /** The tunnel has ended, and the agent was not told to stop. */
   onLost(why: string): void
   log(event: Record<string, unknown>): void
@@ -70,15 +77,21 @@ export async function holdTunnel(
   const named = parts.features ?? features
   /** What the server supports too. */
   let shared: ReadonlySet<Feature> = new Set()
+  const nonce = randomBytes(16).toString('hex')
   const carrier = await dialBytes(url, {
     onHeaders: (headers) => void (shared = sharedFeatures(headers[featuresHeader], named)),
     headers: {
       authorization: `Bearer ${device.token}`,
       [instanceHeader]: instance,
       [featuresHeader]: named.join(', '),
+      [nonceHeader]: nonce,
     },
     signal,
     agent: resumingTls,
+  }).catch(async (error: unknown) => {
+    if (error instanceof UpgradeFailed && (await parts.isHangUp(error.headers[hangUpHeader], nonce)))
+      await parts.hangUp()
+    throw error
   })
   const learns = shared.has('report')
   /** While people are connected, the end of the tunnel is to be noticed soon. */
@@ -142,6 +155,7 @@ export async function holdTunnel(
     const { protocol } = await multistream.negotiate(stream, Object.values(protocols), limit)
     const head: unknown = JSON.parse(await multistream.readLine(stream, longestHead_bytes, limit))
     if (protocol === protocols.proof) return prove(stream, head as ProofRequest)
+    if (protocol === protocols.hangUp) return hangUp(stream, head as EndOrder)
     if (protocol !== protocols.close) count(stream)
     if (protocol === protocols.resumable) return parts.resumable.open(head as ResumableHead, stream, tunnel)
     if (protocol === protocols.resume) return parts.resumable.resume(head as ResumeRequest, stream, tunnel)
@@ -167,6 +181,13 @@ export async function holdTunnel(
       inUse--
       keepPace()
     })
+  }
+
+  async function hangUp(stream: Duplex, { signature }: EndOrder): Promise<void> {
+    if (!(await parts.isHangUp(signature, nonce))) throw new Error('The server did not sign the order.')
+    for (const connection of connections.values()) connection.abort()
+    await parts.hangUp()
+    stream.end('{}\n')
   }
 
   function prove(stream: Duplex, { nonce }: ProofRequest): void {

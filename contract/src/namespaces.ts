@@ -51,12 +51,12 @@ const HoldSessions = Type.Integer({
   minimum: 0,
   maximum: mostHold_s,
   description:
-    'For how many seconds a terminal whose client is lost goes on without one, so that its person can come back to it. 0: it ends at once.',
+    'For how many seconds a terminal whose client is lost goes on without one, so that its person can come back to it. 0: it ends at once, and no open terminal can be continued elsewhere.',
 })
 
 const HoldUnknown = Type.Boolean({
   description:
-    'Terminals are held also for logins by a device’s password of which nobody knows who it was: whoever logs in to the same account can continue them.',
+    'Terminals are held also for logins by a device’s password of which nobody knows who it was. Anyone who has that password can then take over a held terminal of the same account, with the programs in it; a terminal that has a client is not given to anybody else. Switched off, it counts at once, also for terminals that are open.',
 })
 
 const JoinWithoutConsent = Type.Boolean({

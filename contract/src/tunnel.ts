@@ -50,6 +50,19 @@ export function sharedFeatures(
   return new Set(own.filter((feature) => named.has(feature)))
 }
 
+/**
+ * A header of the request for a tunnel, with which our own agent says that it takes the order to hang up:
+ * random, in hex, and new for each request. The order signs it, so nobody can use an order twice.
+ */
+export const nonceHeader = 'x-hawser-nonce'
+
+/**
+ * A header of the answer that refuses a tunnel: the signature of the order to hang up (`hangUpText`). The
+ * server sends it when the device was rejected or removed, or its namespace deleted. Any other refusal may
+ * come from a proxy, a stranger or a server in trouble, and ends nothing.
+ */
+export const hangUpHeader = 'x-hawser-hang-up'
+
 export const protocols = {
   /** { id }: the agent's SSH server speaks on the stream. */
   ssh: '/ssh/open/1.0.0',
@@ -63,6 +76,11 @@ export const protocols = {
   resumable: '/hawser/resumable/1.0.0',
   /** A `ResumeRequest`, answered with one line, a `ResumeAnswer`: continues such a stream on this tunnel. */
   resume: '/hawser/resume/1.0.0',
+  /**
+   * A `EndOrder`: the agent ends all that runs for people, then answers with one line and closes the
+   * stream. Only for agents that sent a nonce.
+   */
+  hangUp: '/hawser/hang-up/1.0.0',
 } as const
 
 /**
@@ -117,6 +135,23 @@ export const mostGrace_s = 3_600
 export function proofText(uid: string, nonce: string): string {
   return `hawser tunnel proof 1\n${uid}\n${nonce}\n`
 }
+
+/** In the tunnel: all that runs on the device for people ends. */
+export interface EndOrder {
+  /** Over `hangUpText`, base64. */
+  readonly signature: string
+}
+
+/**
+ * The text that the server signs, with its Ed25519 key for approvals, to make an agent hang up. `nonce` is
+ * the one of the request for the tunnel that the order is sent in, or that is refused with it.
+ */
+export function hangUpText(uid: string, nonce: string): string {
+  return `hawser hang up 1\n${uid}\n${nonce}\n`
+}
+
+/** The server waits at most this long for the answer to the order, then closes the tunnel anyway. */
+export const hangUp_ms = 4_000
 
 /**
  * The host name in the certificate that our own agent signs with the device's key for the host key of its SSH

@@ -80,14 +80,21 @@ export class UpgradeFailed extends Error {
   readonly status: number | undefined
   /** Of the HTTP answer, when it said so: the value of Retry-After. */
   readonly retryAfter: string | undefined
+  /** Of the HTTP answer, when there was one; those that came more than once are joined or left out. */
+  readonly headers: Readonly<Record<string, string | string[] | undefined>>
   constructor(
     message: string,
-    answer: { status?: number | undefined; retryAfter?: string | undefined } = {},
+    answer: {
+      status?: number | undefined
+      retryAfter?: string | undefined
+      headers?: Readonly<Record<string, string | string[] | undefined>>
+    } = {},
     options?: ErrorOptions,
   ) {
     super(message, options)
     this.status = answer.status
     this.retryAfter = answer.retryAfter
+    this.headers = answer.headers ?? {}
   }
 }
 

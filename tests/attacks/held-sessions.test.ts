@@ -158,6 +158,7 @@ describe('what is held', () => {
     terminal: () => undefined,
     resumed: () => undefined,
     join: () => Promise.resolve(),
+    mayContinue: () => Promise.resolve(true),
     leave: () => false,
     end: () => void ended.push(uid),
   })

@@ -361,18 +361,19 @@ describe.each(['without figures', 'with figures'] as const)('%s', (figures) => {
     ])
   })
 
-  test('the gate’s two questions are point look-ups', async () => {
+  test('the gate’s two questions, and the one for a key by its name, are point look-ups', async () => {
     await recorded.stores.of(tenant_id).apiKeys.insert(apiKey(owner, { hash: unique('gate') }))
     const plans = await recorded.plansOf(async () => {
       await recorded.stores.callers.user(owner, tenant_id, 'a sign-in')
       await recorded.stores.callers.key('gate')
+      await recorded.stores.callers.keyNamed(tenant_id, 'gate')
     })
     expect(
       [...plans.values()]
         .flat()
         .filter((line) => !/^SEARCH \w+ USING (INDEX|PRIMARY KEY|COVERING INDEX)/.test(line)),
     ).toEqual([])
-    expect([...plans.values()].map((plan) => plan.length)).toEqual([3, 2])
+    expect([...plans.values()].map((plan) => plan.length)).toEqual([3, 2, 2])
   })
 
   test('firewall rules, announcements and connectors are listed without sorting', async () => {

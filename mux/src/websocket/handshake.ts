@@ -101,6 +101,7 @@ export function dialBytes(url: string | URL, options: DialOptions = {}): Promise
           new UpgradeFailed(`The answer was ${status}${why ? `: ${why}` : '.'}`, {
             status,
             retryAfter: said['retry-after'],
+            headers: said,
           }),
         )
       }

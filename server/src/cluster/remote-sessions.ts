@@ -76,14 +76,13 @@ export function remoteSessions({ stores, bus, node, log, open }: RemoteSessionsP
 export function nameSessions(
   bus: Bus,
   node: string,
-  held: Pick<HeldSessions, 'of'>,
+  held: Pick<HeldSessions, 'continuable'>,
   address: () => PeerAddress | undefined,
 ): Disposable {
-  return bus.hold(nameOf(node), (question) => {
+  return bus.hold(nameOf(node), async (question) => {
     const here = address()
     if (!here) return undefined
-    const sessions = held
-      .of(JSON.parse(question) as Claim)
+    const sessions = (await held.continuable(JSON.parse(question) as Claim))
       .slice(0, mostNamed)
       .map(({ uid, started_at, held_until }) => ({ uid, started_at, held_until }))
     return JSON.stringify({ address: here, sessions } satisfies Answer)

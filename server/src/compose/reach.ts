@@ -4,7 +4,7 @@ import type { Server } from 'node:http'
 import { Failure } from '@hawser/contract/failures'
 import { DeviceReport } from '@hawser/contract/reports'
 import { terminalPath } from '@hawser/contract/terminals'
-import { tunnelPaths } from '@hawser/contract/tunnel'
+import { hangUpHeader, tunnelPaths } from '@hawser/contract/tunnel'
 import { compatibleAlgorithms, fingerprintMd5, serverAlgorithms } from '@hawser/ssh'
 import { publicListen, type Config } from '../config.ts'
 import { connectorSupervisor } from '../connectors/supervisor.ts'
@@ -13,6 +13,7 @@ import type { RefusedLogin } from '../domain/access/refusals.ts'
 import type { AuditRefusal } from '../domain/audit/refusals.ts'
 import { sessionName } from '../domain/sessions/live-sessions.ts'
 import { parseTarget } from '../domain/access/logins.ts'
+import { RefusedDevice } from '../domain/devices/tunnels.ts'
 import { policyOfSessions } from '../domain/sessions/revocation.ts'
 import { ticketName } from '../domain/sessions/terminals.ts'
 import { agentlessEndpoint } from '../gateway/agentless.ts'
@@ -43,7 +44,7 @@ import { admission } from '../tunnel/admission.ts'
 import { arrivals } from '../tunnel/arrivals.ts'
 import { conflicts } from '../tunnel/conflicts.ts'
 import { openResumable, resumableMemory } from '../tunnel/resumable.ts'
-import { tunnelEndpoints } from '../tunnel/endpoints.ts'
+import { nonceOf, tunnelEndpoints } from '../tunnel/endpoints.ts'
 import { Meter } from '../tunnel/meter.ts'
 import { reportStreams } from '../tunnel/reports.ts'
 import { deviceName, registry, type Registry } from '../tunnel/registry.ts'
@@ -239,6 +240,7 @@ export async function openReach(rooms: Rooms, config: Config, log: Log): Promise
         })
       },
     }),
+    signHangUp: rooms.approvals.hangUp,
     admission: admission(clock, config.HAWSER_TUNNEL_RATE_LIMIT),
     hold: rooms.register,
     perDevice: ownLimiter(clock, tunnelsPerDevice),
@@ -430,8 +432,16 @@ export async function openReach(rooms: Rooms, config: Config, log: Log): Promise
   })
   const enter = async (path: string, upgrade: Upgrade): Promise<void> => {
     if (stopping) throw new Failure('unavailable', { retryAfter: 10 })
-    const device = await rooms.tunnels.admit(upgrade.bearer, entries.admit)
-    return entries.enter(device, path, upgrade, () => rooms.tunnels.admit(upgrade.bearer, () => undefined))
+    try {
+      const device = await rooms.tunnels.admit(upgrade.bearer, entries.admit)
+      const recheck = async () => rooms.tunnels.admit(upgrade.bearer, () => undefined)
+      return await entries.enter(device, path, upgrade, recheck)
+    } catch (error) {
+      const nonce = nonceOf(upgrade.request)
+      if (!(error instanceof RefusedDevice) || nonce === undefined) throw error
+      const headers = { [hangUpHeader]: rooms.approvals.hangUp(error.uid, nonce) }
+      throw new Failure(error.kind, { headers, cause: error })
+    }
   }
   /** Hands a request over to the node that has registered the name; without one it is served here. */
   const orElsewhere = (

@@ -248,6 +248,7 @@ async function makeRooms(setting: Setting): Promise<Rooms> {
       stores,
       later: background.later,
       sweepRecordings,
+      clock,
       stopsRecordings: budgetRules.stopsRecordings,
       recheck: database.name === 'postgres' ? rechecking(bus, clustered) : undefined,
     }),

@@ -2,8 +2,10 @@
 // user certificate for the gateway's key, signed by a key that all nodes of an installation share: it is made
 // at the first start and stored, sealed, in the database. It is good for one user on one device in one SSH
 // connection: the session id is fresh for every connection, and both ends have put random bytes into it. So
-// nobody can use it again, neither the device that got it nor anybody who listens.
-import { approval } from '@hawser/contract/tunnel'
+// nobody can use it again, neither the device that got it nor anybody who listens. The same key signs the
+// order to an agent to hang up, because agents have pinned it.
+import { sign } from 'node:crypto'
+import { approval, hangUpText } from '@hawser/contract/tunnel'
 import { certify, publicKeyLine, type PrivateKey } from '@hawser/ssh'
 import { second_ms, type Clock } from '../kit/clock.ts'
 import { sharedKey, type HostKeyParts } from './host-keys.ts'
@@ -20,6 +22,8 @@ export interface Approvals {
   readonly publicKey: string
   /** The gateway's key with an approval of this login. */
   approve(key: PrivateKey, login: ApprovalRequest): Promise<PrivateKey>
+  /** The signature of the order to hang up, base64, for the request with this nonce. */
+  hangUp(device_uid: string, nonce: string): string
 }
 
 const type = 'approval'
@@ -36,6 +40,8 @@ export async function approvals(
   const authority = await sharedKey(parts, type, purpose)
   return {
     publicKey: publicKeyLine(authority.type, authority.blob),
+    hangUp: (device_uid, nonce) =>
+      sign(null, Buffer.from(hangUpText(device_uid, nonce)), authority.object).toString('base64'),
     approve(key, { device_uid, username, sessionId }) {
       const now_s = BigInt(Math.floor(clock.now() / second_ms))
       return certify(key, authority, {

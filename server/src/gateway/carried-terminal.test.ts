@@ -64,6 +64,7 @@ async function openShell() {
     resumed: () => void events.push('resumed'),
     join: async (other) => end.join(other),
     end: () => undefined,
+    mayContinue: () => Promise.resolve(true),
     leave: () => false,
   }
   held.add(session)

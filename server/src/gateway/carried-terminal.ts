@@ -9,7 +9,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { SessionOrigin } from '@hawser/contract/sessions'
 import { localPair, Reason, type Channel, type ChannelRequest } from '@hawser/ssh'
 import { boundedQueue } from './bounded-queue.ts'
-import { isOf, type Claim, type HeldSessions } from './held-sessions.ts'
+import { continuableTerminal, isOf, type Claim, type HeldSessions } from './held-sessions.ts'
 import { clientOf, isLoss, letGo, lostStatus, ofAttached, type KeptTerminal } from './kept-terminal.ts'
 
 /** The request of one node to the node that has the session. */
@@ -119,13 +119,17 @@ async function write(stream: Duplex, bytes: Buffer): Promise<void> {
 /** At the node that has the session: gives it to the client at the other end of the stream. Throws if it may not. */
 export async function giveTerminal(held: HeldSessions, asked: RemoteAttachRequest): Promise<Duplex> {
   const session = held.find(asked.uid)
-  const terminal = session && isOf(session, asked) ? session.terminal() : undefined
-  if (!session || !terminal?.isHoldable) throw new Error('The session is over.')
+  if (!session || !isOf(session, asked)) throw new Error('The session is over.')
   const [theirs, stream] = duplexPair()
   const [mine, near] = localPair()
   const opening = mine.open('session')
   const accepted = (await near.channels.next())!.accept()
   const channel = await opening
+  const terminal = await continuableTerminal(session)
+  if (!terminal) {
+    await mine.end(Reason.byApplication, 'The session cannot be continued.')
+    throw new Error('The session is over, or may not be continued.')
+  }
   const { width, height, scrollback, where } = asked
   session.resumed(asked.source, asked.via)
   terminal

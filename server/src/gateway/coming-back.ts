@@ -9,7 +9,7 @@ import { readRequest, writeRequest, type ChannelRequest } from '@hawser/ssh'
 import { iso } from '../kit/clock.ts'
 import type { Size } from '../recording/journal.ts'
 import { takeTerminal, type RemoteAttachRequest } from './carried-terminal.ts'
-import type { Claim, HeldSessions, KeptSession } from './held-sessions.ts'
+import { continuableTerminal, type Claim, type HeldSessions, type KeptSession } from './held-sessions.ts'
 import type { KeptTerminal } from './kept-terminal.ts'
 
 export interface ResumeParts {
@@ -72,21 +72,22 @@ function wishOf(asked: string): Wish | 'unclear' | undefined {
 /** For `onProgram` of a kept terminal: undefined when there is nothing to come back to. */
 export function comingBack(parts: ResumeParts) {
   const { held, claim, where, source, via } = parts
-  const here = (): KeptSession[] => held.of(claim).filter(({ uid }) => uid !== parts.uid)
+  const isOther = ({ uid }: KeptSession): boolean => uid !== parts.uid
 
   /** Those of all nodes: held ones first, then the newest. */
   async function everywhere(heldOnly: boolean): Promise<{ found: Candidate[]; silent: readonly string[] }> {
     await parts.restoring(claim.device_uid)
     const others = (await parts.remote?.of(claim, parts.person, heldOnly)) ?? { sessions: [], silent: [] }
-    const found = [...here(), ...others.sessions].filter(
+    const here = (await held.continuable(claim)).filter(isOther)
+    const found = [...here, ...others.sessions].filter(
       ({ held_until }) => !heldOnly || held_until !== undefined,
     )
     return { found: found.toSorted(byTurn), silent: others.silent }
   }
 
   async function take(terminal: KeptTerminal, session: Candidate, scrollback: boolean): Promise<boolean> {
-    const { client, size } = terminal
-    if (!client || !size) return false
+    const { size } = terminal
+    if (!terminal.client || !size) return false
     if ('open' in session) {
       const asked = { ...claim, uid: session.uid, ...size, scrollback, where, source, via }
       const stream = await session.open(asked).catch(() => undefined)
@@ -96,8 +97,9 @@ export function comingBack(parts: ResumeParts) {
       takeTerminal(terminal, stream)
       return true
     }
-    const kept = session.terminal()
-    if (!kept?.isHoldable) return false
+    const kept = await continuableTerminal(session)
+    const { client } = terminal
+    if (!kept || !client) return false
     terminal.release()
     parts.onResumed(session.uid)
     session.resumed(source, via)
@@ -173,7 +175,7 @@ export function comingBack(parts: ResumeParts) {
       return wish && attach(terminal, request, wish)
     }
     if (asked.type !== 'shell' || !terminal.size) return undefined
-    const isHeld = here().some(({ held_until }) => held_until !== undefined)
+    const isHeld = held.of(claim).some((one) => isOther(one) && one.held_until !== undefined)
     const mayBe = isHeld || parts.remote || parts.restoring(claim.device_uid)
     return mayBe ? offer(terminal, request) : undefined
   }

@@ -2,7 +2,8 @@
 // person comes back or the time of their namespace is over. Only the same person may come back: the same
 // user or API key; the same name in a certificate for the same key, of the same authority; where nobody is
 // known the same key; and for a password of somebody unknown, if the namespace wants that at all, whoever
-// logs in to the same account of the device. Limits bound what is held.
+// logs in to the same account of the device, and only while the terminal has no client. What the namespace
+// wants is asked anew each time. Limits bound what is held.
 import type { SessionOrigin, SessionPerson } from '@hawser/contract/sessions'
 import type { JoiningEnd } from './kept-end.ts'
 import type { KeptTerminal } from './kept-terminal.ts'
@@ -32,6 +33,8 @@ export interface KeptSession extends Claim {
   readonly isLeft?: boolean
   /** Somebody has continued it from this address. */
   resumed(source: string, via: SessionOrigin): void
+  /** Whether its person may continue it, by what holds now. */
+  mayContinue(): Promise<boolean>
   /** Takes what another client opens beside the terminal. */
   join(other: JoiningEnd): Promise<void>
   end(sentence: string): void
@@ -48,6 +51,8 @@ export interface HeldSessions {
   find(uid: string): KeptSession | undefined
   /** Sessions that whoever logged in so may continue: held ones first, then the newest. */
   of(claim: Claim): KeptSession[]
+  /** Those of them that may be continued now. */
+  continuable(claim: Claim): Promise<KeptSession[]>
   /** How many are held, and what their screens take. */
   readonly count: number
   readonly held_bytes: number
@@ -70,6 +75,17 @@ export function identityOf({ kind, id }: SessionPerson, key: string | undefined,
   return key === undefined ? anybody : `key ${key}`
 }
 
+/**
+ * The terminal of a session, if it may be continued now; asked for again whenever somebody is given it. Among
+ * people who share a password nobody knows who is who, so none of them takes a terminal from a client.
+ */
+export async function continuableTerminal(session: KeptSession): Promise<KeptTerminal | undefined> {
+  const may = await session.mayContinue().catch(() => false)
+  const terminal = session.terminal()
+  if (!may || terminal?.isHoldable !== true) return undefined
+  return session.identity === anybody && terminal.client ? undefined : terminal
+}
+
 /** Whether a session is one that whoever logged in so may continue. */
 export const isOf = (session: Claim, { tenant_id, device_uid, username, identity }: Claim): boolean =>
   session.tenant_id === tenant_id &&
@@ -86,6 +102,14 @@ export function heldSessions(clock: { now(): number }, most = limits): HeldSessi
     clearTimeout(timers.get(uid))
     timers.delete(uid)
   }
+  const of = (claim: Claim): KeptSession[] =>
+    [...sessions.values()]
+      .filter((session) => isOf(session, claim) && session.terminal()?.isHoldable === true)
+      .toSorted(
+        (one, other) =>
+          Number(other.held_until !== undefined) - Number(one.held_until !== undefined) ||
+          other.started_at - one.started_at,
+      )
   return {
     add(session) {
       sessions.set(session.uid, session)
@@ -124,14 +148,12 @@ export function heldSessions(clock: { now(): number }, most = limits): HeldSessi
       session.held_until = undefined
     },
     find: (uid) => sessions.get(uid),
-    of: (claim) =>
-      [...sessions.values()]
-        .filter((session) => isOf(session, claim) && session.terminal()?.isHoldable === true)
-        .toSorted(
-          (one, other) =>
-            Number(other.held_until !== undefined) - Number(one.held_until !== undefined) ||
-            other.started_at - one.started_at,
-        ),
+    of,
+    async continuable(claim) {
+      const all = of(claim)
+      const terminals = await Promise.all(all.map(continuableTerminal))
+      return all.filter((_, at) => terminals[at] !== undefined)
+    },
     get count() {
       return timers.size
     },

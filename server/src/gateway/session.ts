@@ -150,6 +150,7 @@ export async function runSession(
       for (const one of recorders) one.interrupted({ type: 'resumed', via })
       log.info({ event: 'session.resumed', session: record.uid, source, via })
     },
+    mayContinue: async () => parts.mayWait(heldFor()),
     join: async (other) => near.join(other),
     end: (sentence) => end(sentence),
     leave(sentence) {

@@ -24,7 +24,7 @@ import type { Reachable, Target } from '../domain/access/logins.ts'
 import { newUid } from '../kit/ids.ts'
 import { safeText, type Log } from '../kit/log.ts'
 import { keyName } from './handshake.ts'
-import { identityOf, type HeldSessions } from './held-sessions.ts'
+import { continuableTerminal, identityOf, type HeldSessions } from './held-sessions.ts'
 import { clientOf } from './kept-terminal.ts'
 import { remoteFiles, type RemoteFiles } from './files.ts'
 import type { LoginRefusal } from './login-report.ts'
@@ -194,13 +194,14 @@ export async function attachTerminal(
   const session = held.find(request.session_uid)
   const isOwn =
     session?.tenant_id === request.tenant_id && session.identity === identityOf(request.person, undefined)
-  const terminal = isOwn ? session.terminal() : undefined
-  if (!session || !terminal) throw new Failure('notFound', { message: 'The session is over.' })
+  if (!session || !isOwn) throw new Failure('notFound', { message: 'The session is over.' })
   const to = await logins.find(session.device_uid)
   if (!to) throw new Failure('forbidden', { message: unreachable })
   const { allowed } = await logins.firewall(to, session.username, source)
   if (!allowed) throw new Failure('forbidden', { message: sentences.firewall })
   if (!(await logins.withinLimit(to))) throw new Failure('forbidden', { message: sentences['device-limit'] })
+  const terminal = await continuableTerminal(session)
+  if (!terminal) throw new Failure('notFound', { message: 'The session is over, or may not be continued.' })
   if (signal.aborted) throw new Failure('unavailable', { message: 'The browser has left.' })
   const { after, token } = request
   if (after !== undefined && terminal.isMovedFrom(after))

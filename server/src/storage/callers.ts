@@ -24,6 +24,15 @@ export interface KeyStanding {
   creator_role: Role
 }
 
+/** A key, with the membership of its maker. */
+export interface NamedKey {
+  role: Role
+  created_by: string
+  expires_in: number
+  creator_role: Role
+  creator_epoch: string
+}
+
 export function callerStore({ db }: AllNamespaces) {
   const userQuery =
     sql`select users.username, users.epoch, users.kept_token, members.role, members.epoch as member_epoch,
@@ -48,6 +57,20 @@ export function callerStore({ db }: AllNamespaces) {
     async key(hash: string): Promise<KeyStanding | undefined> {
       return (await db.executeQuery<KeyStanding>({ ...keyQuery, parameters: [hash] })).rows[0]
     },
+    /** A key by its name, as `key`. */
+    keyNamed: (tenant_id: string, name: string): Promise<NamedKey | undefined> =>
+      db
+        .selectFrom('api_keys')
+        .innerJoin('members', (join) =>
+          join
+            .onRef('members.tenant_id', '=', 'api_keys.tenant_id')
+            .onRef('members.user_id', '=', 'api_keys.created_by'),
+        )
+        .select(['api_keys.role', 'api_keys.created_by', 'api_keys.expires_in'])
+        .select(['members.role as creator_role', 'members.epoch as creator_epoch'])
+        .where('api_keys.tenant_id', '=', tenant_id)
+        .where('api_keys.name', '=', name)
+        .executeTakeFirst(),
     /** The namespace of an API key, whether or not it may still be used. */
     async namespaceOfKey(hash: string): Promise<string | undefined> {
       return (await db.selectFrom('api_keys').select('tenant_id').where('hash', '=', hash).executeTakeFirst())

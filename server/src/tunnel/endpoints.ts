@@ -9,6 +9,7 @@ import {
   features,
   featuresHeader,
   instanceHeader,
+  nonceHeader,
   sharedFeatures,
   tunnelPaths,
 } from '@hawser/contract/tunnel'
@@ -37,6 +38,8 @@ export interface TunnelEndpointParts {
   admission: Admission
   /** New tunnels of one device: an agent whose tunnel is closed comes back at once. */
   perDevice: Limiter
+  /** Signs the order to hang up, for an agent that sent this nonce. */
+  signHangUp(uid: string, nonce: string): string
   /** Lets other nodes find something of this node by name. */
   hold(name: string): Disposable
   onError(device: TunnelDevice, error: unknown): void
@@ -115,6 +118,7 @@ export function tunnelEndpoints(parts: TunnelEndpointParts): TunnelEndpoints {
       const seen = (): void => parts.registry.seen(device)
       const asked = upgrade.request.headers[featuresHeader]
       const answer = asked === undefined ? {} : { [featuresHeader]: features.join(', ') }
+      const nonce = nonceOf(upgrade.request)
       const meter = new Meter()
       const tunnel =
         path === tunnelPaths.streams
@@ -124,6 +128,7 @@ export function tunnelEndpoints(parts: TunnelEndpointParts): TunnelEndpoints {
               seen,
               sharedFeatures(asked),
               meter,
+              nonce === undefined ? undefined : () => parts.signHangUp(device.uid, nonce),
             )
           : revdialTunnel(
               device,
@@ -146,6 +151,12 @@ export function tunnelEndpoints(parts: TunnelEndpointParts): TunnelEndpoints {
       take({ stream: acceptOrRefuse(upgrade), socket: upgrade.socket })
     },
   }
+}
+
+/** Undefined: the agent sent none that counts, and takes no order to hang up. */
+export function nonceOf({ headers }: IncomingMessage): string | undefined {
+  const nonce = headers[nonceHeader]
+  return typeof nonce === 'string' && /^[0-9a-f]{32,64}$/.test(nonce) ? nonce : undefined
 }
 
 const dialerIn = (request: IncomingMessage): string =>

@@ -1,4 +1,5 @@
-import { describe, expect, test } from 'vitest'
+import { hangUp_ms } from '@hawser/contract/tunnel'
+import { describe, expect, test, vi } from 'vitest'
 import { registry, type Registry } from './registry.ts'
 import type { Tunnel, TunnelDevice } from './tunnel.ts'
 
@@ -190,6 +191,53 @@ test('a device that may not connect any more loses the tunnel it has and the one
   expect(newer.closed).toContain('It was rejected.')
   expect(rooms.find('crane')).toBeUndefined()
   expect(events.at(-1)).toBe('down crane')
+})
+
+test('a tunnel whose device may not connect any more is for nothing else until its agent has hung up', async () => {
+  const { rooms } = house()
+  const hungUp = Promise.withResolvers<void>()
+  const own = { ...tunnel('signs'), hangUp: () => hungUp.promise }
+  await rooms.offer(own)
+  rooms.drop('crane', 'It was rejected.')
+  rooms.drop('crane', 'It was rejected again.')
+  await settled()
+  expect(own.closed).toEqual([])
+  expect(rooms.find('crane')).toBeUndefined()
+  hungUp.resolve()
+  await settled()
+  expect(own.closed).toEqual(['It was rejected.'])
+})
+
+test('an agent that does not answer, or takes no order, loses its tunnel all the same', async () => {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+  try {
+    const { rooms } = house()
+    const silent = { ...tunnel('signs'), hangUp: () => new Promise<void>(() => undefined) }
+    const older = { ...tunnel('old', device({ uid: 'older' })), roundTrip: () => Promise.resolve(1) }
+    for (const one of [silent, older]) {
+      await rooms.offer(one)
+      rooms.drop(one.device.uid, 'It was rejected.')
+    }
+    await settled()
+    expect([silent.closed, older.closed]).toEqual([[], ['It was rejected.']])
+    await vi.advanceTimersByTimeAsync(hangUp_ms)
+    expect(silent.closed).toEqual(['It was rejected.'])
+  } finally {
+    vi.useRealTimers()
+  }
+})
+
+test('a device that connects and is not accepted hangs up, and so does one that is set back', async () => {
+  const { rooms } = house()
+  let orders = 0
+  const hangUp = async (): Promise<void> => void (orders += 1)
+  await rooms.offer({ ...tunnel('signs'), hangUp })
+  expect(orders).toBe(0)
+  rooms.hangUp('crane')
+  expect(orders).toBe(1)
+  expect(rooms.find('crane')).toBeDefined()
+  await rooms.offer({ ...tunnel('signs', device({ uid: 'pending', unaccepted: true })), hangUp })
+  expect(orders).toBe(2)
 })
 
 test('all are let go when the server stops', async () => {

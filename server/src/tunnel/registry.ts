@@ -5,6 +5,7 @@
 // nothing of that, by the host key of their SSH server, which is the same key. With several nodes a device
 // has one owner among all of them: whoever becomes it takes a number from the database, the highest one
 // counts, and the others are told to let go.
+import { hangUp_ms } from '@hawser/contract/tunnel'
 import type { Tunnel, TunnelDevice, TunnelEnding, TunnelOrigin } from './tunnel.ts'
 
 /** Under which the node that has a device's tunnel is found. */
@@ -65,8 +66,13 @@ export interface Registry {
    * about it.
    */
   seen(device: TunnelDevice): void
-  /** Ends the device's tunnel: it may not have one any more. */
+  /**
+   * Ends the device's tunnel, because the device may not have one any more. The agent first ends all that
+   * runs for people, within a bound; until then the tunnel is for nothing else.
+   */
   drop(uid: string, why: string): void
+  /** The device keeps its tunnel, and ends all that runs on it for people. */
+  hangUp(uid: string): void
   /** Another node has a newer tunnel of the device. */
   yield(uid: string, number: number): void
   readonly size: number
@@ -85,6 +91,15 @@ export function registry(parts: RegistryParts): Registry {
     if (!owner) return
     owner.ending ??= ending
     owner.tunnel.close(why)
+  }
+  /** Resolves when the agent has ended everything, or after `hangUp_ms`; never rejects. */
+  const hangUp = async (tunnel: Tunnel): Promise<void> => {
+    const limit = Promise.withResolvers<void>()
+    const timer = setTimeout(limit.resolve, hangUp_ms)
+    // An agent that takes no order still reads the goodbyes of sessions that were sent before a ping.
+    const told = tunnel.hangUp ? tunnel.hangUp(AbortSignal.timeout(hangUp_ms)) : tunnel.roundTrip?.()
+    await Promise.race([told?.catch(() => undefined), limit.promise])
+    clearTimeout(timer)
   }
   const refuse = (tunnel: Tunnel, why: string): void => {
     parts.onClosed?.(tunnel.device, { ending: 'unproved', detail: why, lasted_ms: 0 })
@@ -134,6 +149,8 @@ export function registry(parts: RegistryParts): Registry {
       held: undefined,
       ending: undefined,
     }
+    // Programs that were started before the device was set back, while its agent was away.
+    if (device.unaccepted) void hangUp(tunnel)
     owners.set(uid, ours)
     // Ours before it is told: the news reach us too, and are then no news.
     ours.held = parts.held(device, number)
@@ -182,7 +199,7 @@ export function registry(parts: RegistryParts): Registry {
     },
     find(uid, least = 0) {
       const owner = owners.get(uid)
-      return owner && owner.number >= least ? owner.tunnel : undefined
+      return owner && owner.number >= least && !owner.ending ? owner.tunnel : undefined
     },
     all: () => [...owners.values()].map(({ tunnel }) => tunnel),
     seen(device) {
@@ -192,7 +209,16 @@ export function registry(parts: RegistryParts): Registry {
     drop(uid, why) {
       candidates.get(uid)?.close(why)
       candidates.delete(uid)
-      close(owners.get(uid), 'revoked', why)
+      const owner = owners.get(uid)
+      if (!owner || owner.ending) return
+      owner.ending = 'revoked'
+      const { tunnel } = owner
+      if (!tunnel.hangUp && !tunnel.roundTrip) return tunnel.close(why)
+      void hangUp(tunnel).then(() => tunnel.close(why))
+    },
+    hangUp(uid) {
+      const owner = owners.get(uid)
+      if (owner && !owner.ending) void hangUp(owner.tunnel)
     },
     yield(uid, number) {
       const owner = owners.get(uid)

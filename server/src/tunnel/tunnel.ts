@@ -15,6 +15,8 @@ export interface TunnelDevice {
   readonly renewed?: boolean
   /** Of its agent, as it was last reported. */
   readonly version?: string
+  /** Nobody may have anything running on it. */
+  readonly unaccepted?: boolean
 }
 
 /** Why tunnels end. The metrics have one count for each; docs/guides/monitoring.md explains them. */
@@ -66,6 +68,11 @@ export interface Tunnel {
   check?(): void
   /** Asks for a signature with the device's key; undefined from agents that do not know how. */
   prove?(signal: AbortSignal): Promise<boolean | undefined>
+  /**
+   * Makes the agent end all that runs for people, and resolves when it has. Undefined for agents that take
+   * no such order; they end everything with the tunnel. Rejects when the tunnel ends.
+   */
+  hangUp?(signal: AbortSignal): Promise<void>
   /** How long a message to the agent and back takes, in milliseconds. Rejects when the tunnel ends. */
   roundTrip?(): Promise<number>
   /** Streams that the agent opens, with the feature `report`. For one taker. */

@@ -123,6 +123,8 @@ export const sessions = {
     'Der Server hielt vor ihrem Ende an; die letzten Augenblicke fehlen vielleicht.',
   'The session is closed.': 'Die Sitzung ist geschlossen.',
   'The session is over.': 'Die Sitzung ist vorbei.',
+  'The session is over, or may not be continued.':
+    'Die Sitzung ist vorbei oder darf nicht fortgesetzt werden.',
   'the terminal in the browser': 'das Terminal im Browser',
   'The terminal; what you type goes to the session': 'Das Terminal; was Sie schreiben, geht in die Sitzung',
   'There is no recording any more.': 'Es gibt keine Aufzeichnung mehr.',

@@ -21,11 +21,23 @@ export interface TunnelDevice {
   readonly renewed?: boolean
   /** Of its agent, as it was last reported. */
   readonly version?: string
+  /** Nobody may have anything running on it: it is pending or unused. */
+  readonly unaccepted?: boolean
+}
+
+/** The token was good once, and its device was rejected or removed, or its namespace deleted. */
+export class RefusedDevice extends Failure {
+  readonly uid: string
+  constructor(uid: string) {
+    super('unauthenticated')
+    this.uid = uid
+  }
 }
 
 export interface TunnelRules {
   /**
-   * Throws a Failure unless the token is that of a device which may connect. It calls `inTurn` before it
+   * Throws a Failure unless the token is that of a device which may connect, and a RefusedDevice if it was
+   * one. It calls `inTurn` before it
    * reads the database: after a restart most devices must wait, and these should cost no query.
    */
   admit(bearer: string | undefined, inTurn: (uid: string) => void): Promise<TunnelDevice>
@@ -73,8 +85,8 @@ export function tunnelRules({
       const { uid, tenant_id, byShellHub } = await gate.deviceOfToken(bearer)
       inTurn(uid)
       const row = await stores.of(tenant_id).devices.find(uid)
-      if (!row || row.status === 'rejected' || (byShellHub && shellHub.replaced(row)))
-        throw new Failure('unauthenticated')
+      if (!row || row.status === 'rejected') throw new RefusedDevice(uid)
+      if (byShellHub && shellHub.replaced(row)) throw new Failure('unauthenticated')
       const renewed = !byShellHub && row.token_at === null && (await shellHub.countIn(tenant_id))
       return {
         uid: row.uid,
@@ -83,6 +95,7 @@ export function tunnelRules({
         mustProve: row.proved === 1,
         renewed,
         version: row.info_version,
+        unaccepted: row.status !== 'accepted',
       }
     },
     async proved({ tenant_id, uid, mustProve }) {

@@ -64,6 +64,7 @@ test('a check of all sessions asks once for each person and namespace, however m
   using rules = revocation({
     bus,
     stores: counting(stores, calls),
+    clock: { now: () => Date.now() },
     later: background.later,
     sweepRecordings: async () => undefined,
     stopsRecordings: async () => false,
@@ -73,6 +74,7 @@ test('a check of all sessions asks once for each person and namespace, however m
     tunnels: {
       all: () => devices.map(({ uid }) => ({ device: { uid, tenant_id } })),
       drop: () => undefined,
+      hangUp: () => undefined,
       yield: () => undefined,
     },
     joined: { removed: () => undefined, recheck: async () => undefined },

@@ -83,6 +83,7 @@ async function start(recheck?: RevocationParts['recheck']) {
     tunnels: {
       all: () => [accepted, rejected].map(({ uid }) => ({ device: { uid, tenant_id } })),
       drop: (uid, why) => void done.push(['drop', uid, why]),
+      hangUp: (uid) => void done.push(['hang up', uid]),
       yield: (uid, number) => void done.push(['yield', uid, number]),
     },
     joined: {
@@ -107,6 +108,7 @@ async function start(recheck?: RevocationParts['recheck']) {
   const rules = revocation({
     bus,
     stores,
+    clock: { now: () => Date.now() },
     later: background.later,
     sweepRecordings: async () => void done.push(['sweep']),
     stopsRecordings: async (_, uid) => budget.usedUp === uid,
@@ -150,23 +152,23 @@ test('a session that is closed ends, and no other', async () => {
 })
 
 test.each([
-  ['accepted', { ends: false, drops: false, sweeps: false }],
-  ['pending', { ends: true, drops: false, sweeps: false }],
-  ['rejected', { ends: true, drops: true, sweeps: false }],
-  ['gone', { ends: true, drops: true, sweeps: true }],
-] as const)('a device that is %s: %j', async (status, { ends, drops, sweeps }) => {
+  ['accepted', { ends: false, tunnel: [], sweeps: false }],
+  ['pending', { ends: true, tunnel: ['hang up'], sweeps: false }],
+  ['rejected', { ends: true, tunnel: ['drop', reasons.refused], sweeps: false }],
+  ['gone', { ends: true, tunnel: ['drop', reasons.refused], sweeps: true }],
+] as const)('a device that is %s: %j', async (status, { ends, tunnel: [does, ...why], sweeps }) => {
   const { bus, effects, tenant_id, accepted, session } = await start()
   bus.tell('device.changed', { tenant_id, uid: accepted, status })
   expect(await effects()).toEqual(
     expect.arrayContaining([
       ...(ends ? [['end', session, reasons.unavailable]] : []),
-      ...(drops ? [['drop', accepted, reasons.refused]] : []),
+      ...(does ? [[does, accepted, ...why]] : []),
       ...(sweeps ? [['sweep']] : []),
       ['connectors', tenant_id],
     ]),
   )
   bus.tell('device.changed', { tenant_id, uid: accepted, status })
-  expect(await effects()).toHaveLength(1 + Number(ends) + Number(drops) + Number(sweeps))
+  expect(await effects()).toHaveLength(1 + Number(ends) + Number(does !== undefined) + Number(sweeps))
 })
 
 test('who loses a role, a sign-in or an API key is asked again, and nobody else', async () => {
@@ -487,15 +489,45 @@ test('after news were missed, what is held ends for whoever may not come back an
   expect(notHeld.map(([uid]) => uid)).toEqual(['gone', 'week', 'key', 'password'])
 })
 
-test('keys that go with the membership of their maker end their sessions', async () => {
+test('a maker whose role changes ends what is held for their keys, and nothing that is held for others', async () => {
   const { bus, stores, tenant_id, hold, ends } = await start()
   const { owner } = (await stores.namespaces.find(tenant_id))!
+  await addKeys(tenant_id, 'nightly')
+  hold('night', apiKey('nightly'))
+  hold('unknown', unknownPerson, 'fingerprint')
+  bus.tell('member.changed', { tenant_id: 'another', user_id: owner })
+  bus.tell('member.changed', { tenant_id, user_id: 'another' })
+  expect(await ends()).toEqual([])
+  bus.tell('member.changed', { tenant_id, user_id: owner })
+  expect(await ends()).toEqual([['night', reasons.notHeld]])
+})
+
+test('a key that has expired lets nobody wait, and its standing follows the role of its maker', async () => {
+  const { rules, stores, tenant_id } = await start()
+  const maker = userRow()
+  await stores.users.insert(maker)
+  const member = { tenant_id, user_id: maker.id, role: 'operator', epoch: 'first' } as const
+  await stores.namespaces.addMember({ ...member, created_at: maker.created_at })
+  await addKeys(tenant_id, 'nightly')
+  await stores.of(tenant_id).apiKeys.save('nightly', { created_by: maker.id })
+  const held = { tenant_id, person: apiKey('nightly'), key: undefined }
+  const before = await rules.standing(held)
+  expect(await rules.mayWait({ ...held, standing: before })).toBe(true)
+  await stores.namespaces.saveMember(tenant_id, maker.id, 'operator', { role: 'observer', epoch: 'second' })
+  expect(await rules.mayWait({ ...held, standing: before })).toBe(false)
+  expect(await rules.mayWait(held)).toBe(true)
+  await stores.of(tenant_id).apiKeys.save('nightly', { expires_in: Math.floor(Date.now() / 1_000) - 1 })
+  expect(await rules.mayWait(held)).toBe(false)
+})
+
+test('keys that go with the membership of their maker end their sessions', async () => {
+  const { bus, stores, tenant_id, hold, ends } = await start()
   await addKeys(tenant_id, 'nightly', 'weekly')
   hold('night', apiKey('nightly'))
   hold('week', apiKey('weekly'))
-  bus.tell('member.changed', { tenant_id, user_id: owner })
+  bus.tell('member.changed', { tenant_id, user_id: 'another' })
   expect(await ends()).toEqual([])
   await stores.of(tenant_id).apiKeys.remove('nightly')
-  bus.tell('member.changed', { tenant_id, user_id: owner })
+  bus.tell('member.changed', { tenant_id, user_id: 'another' })
   expect(await ends()).toEqual([['night', reasons.noKey]])
 })

@@ -1,7 +1,9 @@
 // What a change ends for those who are connected: one table from news to effects. A device that is no longer
 // accepted loses its sessions; a rejected or deleted one loses its tunnel, too. A person who loses a role, a
 // sign-in or an API key loses the terminals and live views opened with it; whoever loses the membership or
-// the API key loses the sessions, too, whatever client they are in. A deleted device or namespace
+// the API key loses the sessions, too, whatever client they are in. An API key does no more than its maker
+// may, so what is held for it ends when the maker's role changes; one that expires is as good as removed,
+// which no news tell: keys with open sessions are asked for regularly. A deleted device or namespace
 // loses its recordings. When news may have been missed, every open connection is checked against the
 // database, with as many queries as there are people and namespaces, not sessions.
 //
@@ -11,6 +13,7 @@ import { Failure } from '@hawser/contract/failures'
 import type { SessionPerson } from '@hawser/contract/sessions'
 import type { OwnPresence } from '@hawser/contract/sharing'
 import type { Bus, News } from '../../bus/bus.ts'
+import { second_ms, type Clock } from '../../kit/clock.ts'
 import type { RecordingSettings } from '../../recording/tap.ts'
 import type { NamespaceRow } from '../../storage/namespaces.ts'
 import type { Stores } from '../../storage/stores.ts'
@@ -67,7 +70,10 @@ export interface Connections {
   readonly sessions: ReadonlyMap<string, OpenSession>
   readonly tunnels: {
     all(): Iterable<{ readonly device: { readonly uid: string; readonly tenant_id: string } }>
+    /** Ends the tunnel once the agent has ended all that runs for people, within a bound. */
     drop(device_uid: string, why: string): void
+    /** Makes the agent end all that runs for people; the tunnel stays. */
+    hangUp(device_uid: string): void
     /** Gives the device up if another node has a newer tunnel than this. */
     yield(device_uid: string, number: number): void
   }
@@ -103,6 +109,7 @@ type Extent = 'all' | 'sessions'
 export interface RevocationParts {
   bus: Bus
   stores: Stores
+  clock: Clock
   /** Runs work that nobody waits for; the name appears in the log if it fails. */
   later(name: string, work: () => Promise<void>): void
   /** Removes the recordings of deleted devices and namespaces. */
@@ -137,6 +144,8 @@ export const policyOfSessions = (namespace: Pick<NamespaceRow, 'policy'>): Sessi
 const retry_ms = 5_000
 /** At most this many rows are read by one query. */
 const batch = 500
+/** How often the API keys of open sessions are looked at, which may expire. */
+const expiry_ms = 10 * second_ms
 
 type Table = { readonly [K in keyof News]?: (news: News[K], open: Applied) => void }
 
@@ -147,6 +156,7 @@ interface Applied extends Connections {
 
 export function revocation(parts: RevocationParts): Revocation {
   const { bus, stores, later, sweepRecordings, recheck } = parts
+  const newQuestions = () => questions(stores, parts.clock)
 
   async function recordingOf(tenant_id: string, device_uid: string): Promise<RecordingSettings> {
     const namespace = await stores.namespaces.find(tenant_id)
@@ -162,9 +172,12 @@ export function revocation(parts: RevocationParts): Revocation {
 
   async function standing(
     { tenant_id, person }: Pick<HeldFor, 'tenant_id' | 'person'>,
-    ask = questions(stores),
+    ask = newQuestions(),
   ): Promise<string | undefined> {
-    if (person.kind === 'api-key') return (await ask.apiKey(tenant_id, person.id))?.role
+    if (person.kind === 'api-key') {
+      const key = await ask.apiKey(tenant_id, person.id)
+      return key && `${key.role} ${key.creator_role} ${key.creator_epoch}`
+    }
     if (person.kind !== 'user') return ''
     const found = await ask.user(tenant_id, person.id)
     return found && found.role !== null ? `${found.role} ${found.member_epoch} ${found.epoch}` : undefined
@@ -172,7 +185,7 @@ export function revocation(parts: RevocationParts): Revocation {
 
   async function mayWait(
     { tenant_id, person, key, standing: before, restored }: HeldFor,
-    ask = questions(stores),
+    ask = newQuestions(),
   ): Promise<boolean> {
     if (restored !== undefined && (await stores.of(tenant_id).sessions.find(restored))?.active !== 1)
       return false
@@ -193,11 +206,25 @@ export function revocation(parts: RevocationParts): Revocation {
     }
   }
 
+  /** Ends what is held for API keys that this member has made. */
+  async function endHeldOfKeys(
+    open: Connections,
+    tenant_id: string,
+    user_id: string,
+    ask: Questions,
+  ): Promise<void> {
+    for (const session of open.sessions.values()) {
+      const held = session.heldFor?.()
+      if (held?.tenant_id !== tenant_id || !isApiKey(held)) continue
+      if ((await ask.apiKey(tenant_id, held.person.id))?.created_by === user_id) session.end(reasons.notHeld)
+    }
+  }
+
   /** Ends held sessions of a namespace whose person may not come back. */
   async function recheckHeld(
     tenant_id: string,
     sessions: readonly OpenSession[],
-    ask = questions(stores),
+    ask = newQuestions(),
   ): Promise<void> {
     const held = sessions.flatMap((session) => {
       const whose = session.heldFor?.()
@@ -217,7 +244,7 @@ export function revocation(parts: RevocationParts): Revocation {
   async function recheckPersons(
     open: Connections,
     whose: (session: OpenSession) => boolean,
-    ask = questions(stores),
+    ask = newQuestions(),
   ): Promise<void> {
     for (const session of [...open.sessions.values()].filter(whose)) {
       const { person, tenant_id } = session
@@ -243,9 +270,11 @@ export function revocation(parts: RevocationParts): Revocation {
     void open.recheckPeople((person) => person.tenant_id === tenant_id)
     if (!namespace) {
       open.connectors.namespaceRemoved(tenant_id)
+      // All of them: the tunnel of a session may be on another node, or gone.
+      for (const session of open.sessions.values())
+        if (session.tenant_id === tenant_id) session.end(reasons.unavailable)
       for (const { device } of open.tunnels.all())
-        if (device.tenant_id === tenant_id) disconnect(device.uid, open)
-      endHeld(open, (held) => held.tenant_id === tenant_id)
+        if (device.tenant_id === tenant_id) open.tunnels.drop(device.uid, reasons.refused)
       return
     }
     const sessions = [...open.sessions.values()].filter((session) => session.tenant_id === tenant_id)
@@ -311,7 +340,7 @@ export function revocation(parts: RevocationParts): Revocation {
     const people = open.recheckPeople(() => true)
     try {
       if (what === 'all') await recheckTunnels(open)
-      const ask = questions(stores)
+      const ask = newQuestions()
       const byNamespace = Map.groupBy(open.sessions.values(), ({ tenant_id }) => tenant_id)
       for (const [tenant_id, sessions] of byNamespace) await recheckHeld(tenant_id, sessions, ask)
       await recheckPersons(open, () => true, ask)
@@ -325,7 +354,10 @@ export function revocation(parts: RevocationParts): Revocation {
     'session.closed': ({ uid }, { sessions }) => sessions.get(uid)?.end(reasons.closed),
     'device.changed': ({ tenant_id, uid, status }, open) => {
       if (status === 'rejected' || status === 'gone') disconnect(uid, open)
-      else if (status !== 'accepted') endSessionsOf(uid, open)
+      else if (status !== 'accepted') {
+        endSessionsOf(uid, open)
+        open.tunnels.hangUp(uid)
+      }
       open.connectors.deviceChanged(tenant_id)
     },
     'tunnel.taken': ({ uid, number }, { tunnels }) => tunnels.yield(uid, number),
@@ -337,10 +369,14 @@ export function revocation(parts: RevocationParts): Revocation {
     'member.changed': ({ tenant_id, user_id }, open) => {
       void open.recheckPeople((person) => person.user_id === user_id && person.tenant_id === tenant_id)
       endHeld(open, (held) => held.tenant_id === tenant_id && isUser(held, user_id))
-      // Their API keys go with the membership.
+      // Their API keys go with the membership, and change with its role.
       const mayBeTheirs = (session: OpenSession) =>
         session.tenant_id === tenant_id && (isUser(session, user_id) || isApiKey(session))
-      open.untilDone('member.change', () => recheckPersons(open, mayBeTheirs))
+      open.untilDone('member.change', async () => {
+        const ask = newQuestions()
+        await endHeldOfKeys(open, tenant_id, user_id, ask)
+        await recheckPersons(open, mayBeTheirs, ask)
+      })
     },
     'invitation.revoked': ({ tenant_id, user_id }, open) =>
       void open.recheckPeople((person) => person.user_id === user_id && person.tenant_id === tenant_id),
@@ -348,7 +384,8 @@ export function revocation(parts: RevocationParts): Revocation {
       void open.recheckPeople((person) => person.user_id === user_id)
       if (only === 'sign-ins') return
       endHeld(open, (held) => isUser(held, user_id))
-      open.untilDone('user.change', () => recheckPersons(open, (session) => isUser(session, user_id)))
+      const mayBeTheirs = (session: OpenSession) => isUser(session, user_id) || isApiKey(session)
+      open.untilDone('user.change', () => recheckPersons(open, mayBeTheirs))
     },
     'apiKey.changed': ({ tenant_id, name }, open) => {
       void open.recheckPeople((person) => person.tenant_id === tenant_id)
@@ -419,9 +456,14 @@ export function revocation(parts: RevocationParts): Revocation {
           const what = checks > 0 ? undefined : recheck.what()
           if (what) later('recheck', () => check(what))
         }, recheck.every_ms).unref()
+      const expiring = setInterval(() => {
+        const isByKey = [...open.sessions.values()].some((session) => isApiKey(session))
+        if (isByKey) later('api-keys.expiry', () => recheckPersons(open, (session) => isApiKey(session)))
+      }, expiry_ms).unref()
       return {
         [Symbol.dispose]() {
           over = true
+          clearInterval(expiring)
           hearing.forEach((one) => one?.[Symbol.dispose]())
           retries.forEach((retry) => clearTimeout(retry))
           clearInterval(rechecking)
@@ -442,10 +484,14 @@ const isUser = ({ person }: Pick<HeldFor, 'person'>, user_id: string): boolean =
 type Questions = ReturnType<typeof questions>
 
 /** What one check asks about people and namespaces; each question goes to the database once. */
-const questions = (stores: Stores) => ({
+const questions = (stores: Stores, clock: Clock) => ({
   namespace: once((tenant_id) => stores.namespaces.find(tenant_id)),
   user: once((tenant_id, id) => stores.callers.user(id, tenant_id)),
-  apiKey: once((tenant_id, name) => stores.of(tenant_id).apiKeys.find(name)),
+  /** Undefined also for one that has expired, or whose maker has left. */
+  apiKey: once(async (tenant_id, name) => {
+    const key = await stores.callers.keyNamed(tenant_id, name)
+    return key && (key.expires_in <= 0 || key.expires_in * second_ms > clock.now()) ? key : undefined
+  }),
   publicKey: once((tenant_id, fingerprint) => stores.of(tenant_id).publicKeys.find(fingerprint)),
 })
 

@@ -15,6 +15,7 @@ import {
   pong_ms,
   protocols,
   type Feature,
+  type EndOrder,
   type Proof,
 } from '@hawser/contract/tunnel'
 import { ConnectionLost, liveness, multistream, MuxClosed, openMux } from '@hawser/mux'
@@ -31,6 +32,8 @@ export function yamuxTunnel(
   seen: () => void,
   features: ReadonlySet<Feature>,
   meter: Meter,
+  /** Signs the order to hang up; undefined: the agent takes none. */
+  signHangUp?: () => string,
 ): Tunnel {
   const reports = features.has('report')
   const mux = openMux(carrier, {
@@ -127,6 +130,20 @@ export function yamuxTunnel(
         stream.destroy()
       }
     },
+    ...(signHangUp
+      ? {
+          async hangUp(signal: AbortSignal): Promise<void> {
+            const order: EndOrder = { signature: signHangUp() }
+            const stream = await open(protocols.hangUp, order, signal)
+            if (!stream) return
+            try {
+              await multistream.readLine(stream, longestProof_bytes, signal)
+            } finally {
+              stream.destroy()
+            }
+          },
+        }
+      : {}),
     ...(reports
       ? {
           incoming: mux.incoming,
