@@ -6,6 +6,7 @@ import http from 'node:http'
 import https from 'node:https'
 import type { Duplex, Readable } from 'node:stream'
 import type { SecureContext } from 'node:tls'
+import { CollectedBytes } from './collected-bytes.ts'
 
 /** Where an engine is. */
 export type EngineEndpoint =
@@ -58,6 +59,8 @@ const default_ms = 5_000
 /** A thousand containers with long labels are a few megabytes. */
 const largest_bytes = 16 * 1024 * 1024
 const largestComplaint_bytes = 16 * 1024
+/** Commas and brackets in an answer; a container with long labels has some hundred. */
+const mostValues = 500_000
 
 export function engineClient({
   endpoint,
@@ -141,7 +144,9 @@ export function engineClient({
 
   return {
     async json(method, path, body) {
-      const text = (await bytes({ method, path, body }, largest_bytes)).toString('utf8')
+      const answer = await bytes({ method, path, body }, largest_bytes)
+      if (!hasFewValues(answer)) throw new EngineFailure('The engine’s answer is too large.')
+      const text = answer.toString('utf8')
       if (text.trim() === '') return undefined
       try {
         return JSON.parse(text) as unknown
@@ -171,14 +176,13 @@ export function engineClient({
 }
 
 async function read(response: http.IncomingMessage, most_bytes: number, limit: AbortSignal): Promise<Buffer> {
-  const chunks: Buffer[] = []
-  let size = 0
+  using collected = new CollectedBytes(most_bytes, (why) =>
+    why === 'too large'
+      ? new EngineFailure('The engine’s answer is too large.')
+      : new EngineFailure('There is no memory for the engine’s answer right now.'),
+  )
   try {
-    for await (const chunk of response as AsyncIterable<Buffer>) {
-      size += chunk.length
-      if (size > most_bytes) throw new EngineFailure('The engine’s answer is too large.')
-      chunks.push(chunk)
-    }
+    for await (const chunk of response as AsyncIterable<Buffer>) collected.add(chunk)
   } catch (error) {
     if (error instanceof EngineFailure) throw error
     throw limit.aborted
@@ -187,7 +191,14 @@ async function read(response: http.IncomingMessage, most_bytes: number, limit: A
   } finally {
     response.destroy()
   }
-  return Buffer.concat(chunks)
+  return collected.bytes()
+}
+
+/** Whether the values of a JSON text, which need far more memory than their bytes, are few enough to be read. */
+function hasFewValues(text: Buffer): boolean {
+  let left = mostValues
+  for (const byte of text) if (byte === 0x2c || byte === 0x5b || byte === 0x7b) left -= 1
+  return left >= 0
 }
 
 const tooLate = (cause: unknown): EngineFailure =>

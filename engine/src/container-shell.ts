@@ -5,6 +5,7 @@
 //   out  <what it printed> LF <mark> SP <status> SP <what it complained of> LF <mark> LF
 import { randomBytes } from 'node:crypto'
 import { EngineFailure } from './client.ts'
+import { CollectedBytes } from './collected-bytes.ts'
 import type { Exec, Output } from './exec.ts'
 
 export interface ScriptResult {
@@ -42,24 +43,23 @@ export function containerShell(exec: Exec, output: AsyncIterator<Output>, mark: 
 
   /** Reads up to the end of the script's report. Nothing comes after it, since nothing more was asked. */
   async function report(most_bytes: number): Promise<ScriptResult> {
-    const pieces: Buffer[] = []
-    let size = 0
-    let tail = Buffer.alloc(0)
-    while (!tail.equals(last)) {
+    using collected = new CollectedBytes(most_bytes + slack_bytes, (why) =>
+      why === 'too large'
+        ? new EngineFailure('The container answers with more than was asked for.')
+        : new EngineFailure('There is no memory for the answer of the container right now.'),
+    )
+    while (!collected.bytes().subarray(-last.length).equals(last)) {
       const next = await output.next()
       if (next.done) throw new EngineFailure('The shell in the container has ended.')
       const { stream, bytes } = next.value
       // Errors of the shell itself are dropped.
       if (stream !== 0) continue
-      pieces.push(bytes)
-      size += bytes.length
-      if (size > most_bytes + slack_bytes)
-        throw new EngineFailure('The container answers with more than was asked for.')
-      tail = Buffer.concat([tail, bytes.subarray(-last.length)]).subarray(-last.length)
+      collected.add(bytes)
     }
-    const whole = Buffer.concat(pieces)
-    const begin = whole.lastIndexOf(first, size - last.length)
-    const said = /^(\d+) (.*)$/s.exec(whole.toString('utf8', begin + first.length, size - last.length))
+    const whole = collected.bytes()
+    const end = whole.length - last.length
+    const begin = whole.lastIndexOf(first, end)
+    const said = /^(\d+) (.*)$/s.exec(whole.toString('utf8', begin + first.length, end))
     if (begin < 0 || !said) throw new EngineFailure('The shell in the container answers strangely.')
     return { status: Number(said[1]), output: whole.subarray(0, begin), complaint: said[2]!.slice(0, 1_000) }
   }

@@ -12,11 +12,12 @@ import {
   type FileSystem,
   type OpenFile,
 } from '@hawser/ssh'
+import { CollectedBytes } from './collected-bytes.ts'
 import type { Exec } from './exec.ts'
 import { quoted, type ScriptResult, type ContainerShell } from './container-shell.ts'
 
-/** A folder of some hundred thousand files. */
-const largestFolder_bytes = 32 * 1024 * 1024
+/** A folder of about a hundred thousand files. */
+const largestFolder_bytes = 8 * 1024 * 1024
 const longestComplaint = 1_000
 /** type and permissions in hex, size, uid, gid, atime, mtime */
 const format = '%f %s %u %g %X %Y'
@@ -176,12 +177,25 @@ export function containerFiles(
         `[ -d ${where} ] || ${refuse('Not a directory')}`,
         `cd ${where} || ${refuse('Permission denied')}`,
       ].join('; ')
-      const listed = await run(`${go}; ${entry} . .. && find . ! -name . -prune -exec ${entry} {} +`, {
-        most_bytes: largestFolder_bytes,
-      })
+      // Counted until the client has read it to the end, or closed it.
+      using held = new CollectedBytes(
+        largestFolder_bytes,
+        () => new SftpFailure(Status.failure, 'There is no memory for this folder right now.'),
+      )
+      held.add(
+        await run(`${go}; ${entry} . .. && find . ! -name . -prune -exec ${entry} {} +`, {
+          most_bytes: largestFolder_bytes,
+        }),
+      )
       // Names may have line ends in them, so that the mark says where one begins.
-      for (const row of listed.toString('utf8').split(`${mark} `).slice(1))
+      const [listed, start] = [held.bytes(), Buffer.from(`${mark} `)]
+      for (let from = listed.indexOf(start); from >= 0;) {
+        const next = listed.indexOf(start, from + start.length)
+        const row = listed.toString('utf8', from + start.length, next < 0 ? listed.length : next)
+        held.requireMemory()
         yield* readEntry(row.replace(/\n$/, ''))
+        from = next
+      }
     },
     remove: async (file) =>
       void (await run(

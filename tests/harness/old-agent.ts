@@ -50,6 +50,10 @@ export interface OldAgentOptions {
    * does, but for SFTP.
    */
   accounts?: readonly string[]
+  /** Serves SFTP in place of the real thing: a device that lies about its files. */
+  sftp?(channel: Session['channel'], user: string): Promise<void>
+  /** Instead of running what a session asks for. */
+  run?(session: Session): Promise<void>
   /** What it says it is; v0.16.4 by default. */
   agentVersion?: string
   /**
@@ -203,10 +207,10 @@ export async function startOldAgent(
       return up?.cut()
     }
     if (session.program.type === 'subsystem') {
-      await serveSftp(channel, localFiles(process.cwd()))
+      await (options.sftp?.(channel, user) ?? serveSftp(channel, localFiles(process.cwd())))
       // Never an exit status: clients would take that for a failure if the gateway did not mend it.
       await channel.close()
-    } else await runProgram(session)
+    } else await (options.run ?? runProgram)(session)
   }
 
   const address = service.url.replace('http', 'ws')

@@ -1,8 +1,11 @@
 // The files of a device for a user in a browser: an SFTP client on a channel of the user's session, with its
-// failures in plain words. Nothing is replaced unless the user asked for that.
+// failures in plain words. Nothing is replaced unless the user asked for that. A device may lie about its files:
+// a listing is bounded by what it holds, not only by its entries, and so are all listings of a namespace together.
 import { Failure } from '@hawser/contract/failures'
 import type { FolderEntry } from '@hawser/contract/terminals'
 import {
+  object_bytes,
+  processMemory,
   ProtocolError,
   SessionRefused,
   SftpFailure,
@@ -13,7 +16,8 @@ import {
 import { safeText } from '../kit/log.ts'
 import { moveTo, putFile, type Upload, type Uploads } from './uploads.ts'
 
-export interface Folder {
+/** A listed folder, which counts as memory of its namespace until it is disposed. */
+export interface Folder extends Disposable {
   readonly path: string
   readonly entries: readonly FolderEntry[]
   /** Whether the folder has more entries than were listed. */
@@ -43,6 +47,12 @@ export interface ReadFile {
 const mostEntries = 5_000
 /** A folder with more files and folders in it is not removed as a whole. */
 const mostRemoved = 10_000
+/** Of what is found in one folder that is shown, or in all folders that are removed with it. */
+const mostFound_bytes = 4 * 1024 * 1024
+/** Of all that is found on devices of one namespace at a time. */
+const mostOfNamespace_bytes = 16 * 1024 * 1024
+/** Linux takes no longer path. */
+const longestPath_bytes = 4_096
 const newFolderMode = 0o755
 const typeMask = 0o170_000
 const types: Readonly<Record<number, FolderEntry['is']>> = {
@@ -51,19 +61,25 @@ const types: Readonly<Record<number, FolderEntry['is']>> = {
   0o120_000: 'link',
 }
 
-export async function remoteFiles(open: () => Promise<SftpClient>, uploads: Uploads): Promise<RemoteFiles> {
+export async function remoteFiles(
+  open: () => Promise<SftpClient>,
+  uploads: Uploads,
+  tenant_id: string,
+): Promise<RemoteFiles> {
   const sftp = await plainly(open)
 
   async function listed(path: string): Promise<Folder> {
+    using stack = new DisposableStack()
+    const memory = stack.use(heldFor(tenant_id))
     const full = await sftp.resolve(path === '' ? '.' : path)
     const entries: FolderEntry[] = []
+    let read = 0
     let more = false
     for await (const { name, attributes } of sftp.list(full)) {
+      read += 1
+      more = read > mostEntries + 2 || !memory.hold(shown_bytes(name))
+      if (more) break
       if (name === '.' || name === '..') continue
-      if (entries.length === mostEntries) {
-        more = true
-        break
-      }
       entries.push({
         name,
         is: kindOf(attributes),
@@ -71,25 +87,31 @@ export async function remoteFiles(open: () => Promise<SftpClient>, uploads: Uplo
         changed_at: attributes.mtime ?? 0,
       })
     }
-    return { path: full, entries, more }
+    const held = stack.move()
+    return { path: full, entries, more, [Symbol.dispose]: () => held.dispose() }
   }
 
   /** Looks through a folder first, so that one that is too large is left as it is. */
   async function removeFolder(top: string): Promise<void> {
-    const files: string[] = []
-    const folders = [top]
+    using memory = heldFor(tenant_id)
+    const files: Found[] = []
+    const folders: Found[] = [{ name: top.replace(/\/$/, ''), path_bytes: Buffer.byteLength(top) }]
     for (const folder of folders)
-      for await (const { name, attributes } of sftp.list(folder)) {
+      for await (const { name, attributes } of sftp.list(pathOf(folder) || '/')) {
+        const path_bytes = folder.path_bytes + 1 + Buffer.byteLength(name)
+        if (path_bytes > longestPath_bytes || !memory.hold(object_bytes + name.length * 2))
+          throw new Failure('invalid', {
+            message: 'The folder is too large or too deep to be removed here: remove it in the terminal.',
+          })
         if (name === '.' || name === '..') continue
-        const full = `${folder.replace(/\/$/, '')}/${name}`
-        ;(kindOf(attributes) === 'folder' ? folders : files).push(full)
+        ;(kindOf(attributes) === 'folder' ? folders : files).push({ name, folder, path_bytes })
         if (files.length + folders.length > mostRemoved)
           throw new Failure('invalid', {
             message: `The folder has more than ${mostRemoved} files: remove it in the terminal.`,
           })
       }
-    for (const file of files) await sftp.remove(file)
-    for (const folder of folders.toReversed()) await sftp.removeFolder(folder)
+    for (const file of files) await sftp.remove(pathOf(file))
+    for (const folder of folders.toReversed()) await sftp.removeFolder(pathOf(folder))
   }
 
   return {
@@ -117,6 +139,71 @@ export async function remoteFiles(open: () => Promise<SftpClient>, uploads: Uplo
       } catch {
         // The session has ended before.
       }
+    },
+  }
+}
+
+/** A file or folder below one that is removed. The path is put together when it is needed. */
+interface Found {
+  readonly name: string
+  readonly folder?: Found
+  readonly path_bytes: number
+}
+
+function pathOf({ name, folder }: Found): string {
+  return folder ? `${pathOf(folder)}/${name}` : name
+}
+
+/** The memory of an entry, of its name in the message to the browser, and of that message as bytes. */
+function shown_bytes(name: string): number {
+  return object_bytes + JSON.stringify(name).length * 4
+}
+
+interface Held extends Disposable {
+  /** Counts what was found. False: this is too much for one folder. Throws when all hold too much together. */
+  hold(bytes: number): boolean
+}
+
+/** What the folders of each namespace hold that somebody lists or removes. */
+const namespaces = new Map<string, ReturnType<typeof openNamespace>>()
+
+function openNamespace(tenant_id: string) {
+  const state = { folders: 0, isFull: false }
+  const account = processMemory.open({
+    limit_bytes: mostOfNamespace_bytes,
+    pause: () => void (state.isFull = true),
+    resume: () => void (state.isFull = false),
+    evict: () => void (state.isFull = true),
+  })
+  return Object.assign(state, {
+    account,
+    leave() {
+      state.folders -= 1
+      if (state.folders > 0) return
+      account.close()
+      namespaces.delete(tenant_id)
+    },
+  })
+}
+
+function heldFor(tenant_id: string): Held {
+  const namespace = namespaces.get(tenant_id) ?? openNamespace(tenant_id)
+  namespaces.set(tenant_id, namespace)
+  namespace.folders += 1
+  let held_bytes = 0
+  return {
+    hold(bytes) {
+      held_bytes += bytes
+      namespace.account.hold(bytes)
+      if (namespace.isFull || namespace.account.crowded)
+        throw new Failure('unavailable', {
+          message: 'Too many folders of this namespace are being listed; try again in a moment.',
+        })
+      return held_bytes <= mostFound_bytes
+    },
+    [Symbol.dispose]() {
+      namespace.account.release(held_bytes)
+      namespace.leave()
     },
   }
 }
@@ -159,6 +246,11 @@ function plain(error: unknown): unknown {
   if (error.code === Status.permissionDenied)
     return new Failure('forbidden', {
       message: `The user may not do this there: ${deniedText(error.message)}`,
+      cause: error,
+    })
+  if (error.code === Status.badMessage)
+    return new Failure('invalid', {
+      message: `The answer of the device cannot be used: ${safeText(error.message)}`,
       cause: error,
     })
   return new Failure('invalid', {

@@ -156,7 +156,13 @@ export async function openTerminal(
       program: { type: 'shell' },
       pty: { terminal: terminalName, ...request.size, width: 0, height: 0, modes },
     })
-    return terminalOn(mine, shell, outcome.record.uid, uploads, moved)
+    return terminalOn(
+      mine,
+      shell,
+      { uid: outcome.record.uid, tenant_id: outcome.to.device.tenant_id },
+      uploads,
+      moved,
+    )
   } catch (cause) {
     await mine.end()
     await done
@@ -230,7 +236,7 @@ export async function attachTerminal(
     const { name, payload } = writeRequest({ type: 'window-change', size: { ...size, width: 0, height: 0 } })
     await channel.request(name, payload)
   }
-  const shown = terminalOn(mine, { channel, resize }, session.uid, uploads, moved)
+  const shown = terminalOn(mine, { channel, resize }, session, uploads, moved)
   return { ...shown, isLeft: () => session.isLeft === true || shown.isLeft() }
 }
 
@@ -246,8 +252,13 @@ async function logIn(
     throw new Failure('forbidden', { message: 'The user name or the password is wrong.' })
   }
   const { key, verdict } = await prove(parts, login, to, target, proof)
-  if (await login.publicKey(to, target, key, verdict)) return
-  throw new Failure('forbidden', { message: 'The device did not let this user in.' })
+  const answer = await login.publicKey(to, target, key, verdict)
+  if (answer === 'no account')
+    throw new Failure('forbidden', {
+      message: 'The device has no such account, or the account has no home folder.',
+    })
+  if (answer === 'refused')
+    throw new Failure('forbidden', { message: 'The device did not let this user in.' })
 }
 
 async function prove(
@@ -292,7 +303,7 @@ async function prove(
 function terminalOn(
   mine: ConnectionEnd,
   shell: Pick<RunningSession, 'channel' | 'resize'>,
-  session_uid: string,
+  session: { readonly uid: string; readonly tenant_id: string },
   uploads: Uploads,
   moved: { readonly is: boolean },
 ): Terminal {
@@ -300,11 +311,11 @@ function terminalOn(
   let isLeft = false
   void mine.ended.then(({ reason }) => (isLeft = reason === Reason.serviceNotAvailable))
   return {
-    session_uid,
+    session_uid: session.uid,
     output: outputOf(channel),
     write: async (bytes) => channel.write(bytes),
     resize: async (size) => shell.resize({ ...size, width: 0, height: 0 }),
-    files: async () => remoteFiles(async () => openSftp(mine), uploads),
+    files: async () => remoteFiles(async () => openSftp(mine), uploads, session.tenant_id),
     async end() {
       await uploads.clear()
       await mine.end(Reason.byApplication, 'The browser has left.')

@@ -40,7 +40,11 @@ export async function serveFiles(line: MessageSocket, { files, ended }: Terminal
   /** A wish that is answered by one message. */
   async function answer(wish: Exclude<FileRequest, { kind: 'get' | 'put' }>): Promise<void> {
     try {
-      if (wish.kind === 'list') return await say({ kind: 'folder', ...(await remote.list(wish.path)) })
+      if (wish.kind === 'list') {
+        using folder = await remote.list(wish.path)
+        const { path, entries, more } = folder
+        return await say({ kind: 'folder', path, entries, more })
+      }
       if (wish.kind === 'make') await remote.makeFolder(wish.path)
       else if (wish.kind === 'move') await remote.move(wish.path, wish.to)
       else await remote.remove(wish.path)

@@ -34,6 +34,8 @@ export interface ClientAuth {
 }
 
 const mostPrompts = 32
+/** Rounds of questions in one attempt; each sends the answers once more. */
+const mostRounds = 16
 
 /**
  * With `pipelining` the service is asked for at once, and proofs do not wait for the answer. The host key
@@ -113,9 +115,10 @@ export function clientAuth(
     answer: (questions: Questions) => Promise<readonly string[]>,
   ): Promise<Answer> => {
     transport.send(request(user, 'keyboard-interactive').string('').string(''))
-    for (;;) {
+    for (let round = 1; ; round += 1) {
       const payload = await receive()
       if (payload[0] !== Message.authInfoRequest) return conclusion(payload)
+      if (round > mostRounds) throw new ProtocolError('The server asks without an end.')
       const reader = new Reader(payload, 1)
       const [title, instruction] = [reader.text(), reader.text()]
       reader.string()

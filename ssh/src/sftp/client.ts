@@ -1,13 +1,16 @@
 // An SFTP client on a connection. Requests are pipelined: each has a number, answers may come in any order,
 // and a whole file is read or written with many requests on their way, so that a long line is kept full. How
-// many is bounded, and with it the memory.
+// many is bounded, and with it the memory. A server may lie: names, paths, handles and sentences of it have a
+// longest length, and what is read ahead of its reader is counted as the memory that it holds.
 import type { Channel } from '../connection/channel.ts'
 import type { Connection } from '../connection/connection.ts'
 import { startSession } from '../connection/session.ts'
 import { ProtocolError } from '../errors.ts'
+import { compact, heldBy, processMemory } from '../memory.ts'
 import { Reader, Writer } from '../wire.ts'
 import type { Entry } from './files.ts'
 import {
+  longestHandle_bytes,
   Open,
   packetsOf,
   readAttributes,
@@ -59,6 +62,14 @@ const piece_bytes = 32 * 1024
 /** Two megabytes on their way. */
 const mostAhead = 64
 const wantedVersion = version
+/** Linux allows 255 bytes in a name and 4,096 in a path; other systems allow a little more in a name. */
+const longestName_bytes = 1_024
+const longestPath_bytes = 4_096
+/** The reason of a failure is cut after this. */
+const longestReason_bytes = 1_024
+const mostExtensions = 64
+/** Answers to READDIR without a name; a server that has no more names answers with EOF. */
+const mostEmpty = 16
 
 /** Starts the subsystem `sftp` in a session of its own. */
 export async function openSftp(connection: Pick<Connection, 'open'>): Promise<SftpClient> {
@@ -71,7 +82,8 @@ export async function openSftp(connection: Pick<Connection, 'open'>): Promise<Sf
   if (hello.byte() !== Sftp.version || hello.uint32() < wantedVersion)
     throw new ProtocolError('The SFTP server is too old.')
   const extensions = new Map<string, string>()
-  while (!hello.done) extensions.set(hello.text(), hello.text())
+  while (!hello.done && extensions.size < mostExtensions)
+    extensions.set(hello.text(longestName_bytes), hello.text(longestName_bytes))
   return clientOn(channel, packets, extensions)
 }
 
@@ -120,7 +132,8 @@ function clientOn(
   const failureOf = ({ type, fields }: Answered): SftpFailure => {
     if (type !== Sftp.status) throw new ProtocolError('An answer is not of the expected kind.')
     const code = fields.uint32()
-    return new SftpFailure(code, fields.done ? 'Failure' : fields.text())
+    const reason = fields.done ? 'Failure' : fields.string().toString('utf8', 0, longestReason_bytes)
+    return new SftpFailure(code, reason)
   }
   const expecting = async (type: number, asked: Promise<Answered>): Promise<Reader> => {
     const answered = await asked
@@ -144,51 +157,69 @@ function clientOn(
       ask(type, (writer) => writer.string(path)),
     )
     if (fields.uint32() !== 1) throw new ProtocolError('One name was expected.')
-    return fields.text()
+    return textOf(fields, longestPath_bytes, 'path')
   }
   const openHandle = async (path: string, flags: number, mode?: number): Promise<Buffer> => {
     const asked = ask(Sftp.open, (writer) =>
       writeAttributes(writer.string(path).uint32(flags), mode === undefined ? {} : { mode }),
     )
-    return Buffer.from((await expecting(Sftp.handle, asked)).string())
+    return handleOf(await expecting(Sftp.handle, asked))
   }
   const closeHandle = async (handle: Buffer): Promise<void> =>
     done(ask(Sftp.close, (writer) => writer.string(handle)))
 
   /** One piece, whole but at the end of the file; empty there. */
   const piece = async (handle: Buffer, start: number, size: number): Promise<Buffer> => {
-    const answered = await ask(Sftp.read, (writer) =>
-      writer.string(handle).uint64(BigInt(start)).uint32(size),
-    )
-    if (answered.type !== Sftp.data) {
-      const failure = failureOf(answered)
-      if (failure.code === Status.eof) return Buffer.alloc(0)
-      throw failure
+    let whole: Buffer | undefined
+    let filled = 0
+    while (filled < size) {
+      const [at, missing] = [BigInt(start + filled), size - filled]
+      const answered = await ask(Sftp.read, (writer) => writer.string(handle).uint64(at).uint32(missing))
+      if (answered.type !== Sftp.data) {
+        const failure = failureOf(answered)
+        if (failure.code === Status.eof) break
+        throw failure
+      }
+      const got = answered.fields.string()
+      if (got.length > missing) throw new ProtocolError('More of a file came than was asked for.')
+      if (got.length === size) return compact(got)
+      if (got.length === 0) break
+      // A server may give less than was asked for.
+      whole ??= Buffer.allocUnsafeSlow(size)
+      filled += got.copy(whole, filled)
     }
-    const got = answered.fields.string()
-    // A server may give less than was asked for.
-    if (got.length === 0 || got.length >= size) return got
-    return Buffer.concat([got, await piece(handle, start + got.length, size - got.length)])
+    return whole?.subarray(0, filled) ?? Buffer.alloc(0)
   }
 
   async function* readFile(path: string): AsyncGenerator<Buffer> {
     const handle = await openHandle(path, Open.read)
     const ahead: Promise<Buffer>[] = []
+    const account = processMemory.open({
+      limit_bytes: Infinity,
+      pause: () => undefined,
+      resume: () => undefined,
+      evict: () => void channel.close('now'),
+    })
     try {
       let position = 0
       for (;;) {
-        while (ahead.length < mostAhead) {
+        while (ahead.length < (account.crowded ? 1 : mostAhead)) {
           const asked = piece(handle, position, piece_bytes)
-          asked.catch(() => undefined)
+          asked.then(
+            (bytes) => account.hold(heldBy(bytes)),
+            () => undefined,
+          )
           ahead.push(asked)
           position += piece_bytes
         }
         const bytes = await ahead.shift()!
         if (bytes.length > 0) yield bytes
+        account.release(heldBy(bytes))
         if (bytes.length < piece_bytes) return
       }
     } finally {
       await Promise.allSettled(ahead)
+      account.close()
       await closeHandle(handle)
     }
   }
@@ -239,17 +270,20 @@ function clientOn(
       Sftp.handle,
       ask(Sftp.opendir, (writer) => writer.string(folder)),
     )
-    const handle = Buffer.from(opened.string())
+    const handle = handleOf(opened)
     try {
-      for (;;) {
+      for (let empty = 0; ;) {
         const answered = await ask(Sftp.readdir, (writer) => writer.string(handle))
         if (answered.type !== Sftp.name) {
           const failure = failureOf(answered)
           if (failure.code === Status.eof) return
           throw failure
         }
-        for (let count = answered.fields.uint32(); count > 0; count -= 1) {
-          const name = answered.fields.text()
+        let count = answered.fields.uint32()
+        if (count === 0 && (empty += 1) > mostEmpty)
+          throw new SftpFailure(Status.badMessage, 'The list of the folder has no end.')
+        for (; count > 0; count -= 1) {
+          const name = textOf(answered.fields, longestName_bytes, 'name')
           answered.fields.string()
           yield { name, attributes: readAttributes(answered.fields) }
         }
@@ -287,4 +321,17 @@ function clientOn(
       await channel.close()
     },
   }
+}
+
+function textOf(fields: Reader, most: number, what: 'name' | 'path'): string {
+  const bytes = fields.string()
+  if (bytes.length > most) throw new SftpFailure(Status.badMessage, `A ${what} has more than ${most} bytes.`)
+  return bytes.toString('utf8')
+}
+
+/** A copy, since a handle outlives its packet. */
+function handleOf(fields: Reader): Buffer {
+  const bytes = fields.string()
+  if (bytes.length > longestHandle_bytes) throw new ProtocolError('An SFTP handle is too long.')
+  return Buffer.from(bytes)
 }

@@ -2,11 +2,10 @@
 // packets that it puts in place of others.
 import { ProtocolError } from '../errors.ts'
 import { Writer } from '../wire.ts'
-import { Sftp, Status, version } from './protocol.ts'
+import { longestHandle_bytes, Sftp, Status, version } from './protocol.ts'
 
 /** Of a request without data: two paths and more. */
 const longestRequest_bytes = 34_000
-const longestHandle_bytes = 256
 /** Length, type and number. */
 export const headEnd = 9
 const shortestAnswer = 5

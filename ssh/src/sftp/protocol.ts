@@ -57,6 +57,7 @@ export const version = 3
 export const largestPacket_bytes = 256 * 1024
 /** Of data in one packet. */
 export const largestData_bytes = 255 * 1024
+export const longestHandle_bytes = 256
 
 /** What is known of a file, or is to be set; what is absent is not known, or stays. */
 export interface Attributes {

@@ -10,7 +10,7 @@ import { Message } from '../messages.ts'
 import { message, Reader, type Writer } from '../wire.ts'
 
 const longestPing_bytes = 4_096
-const longestDescription = 512
+const longestDescription_bytes = 512
 
 export function writeDisconnect(error: SshError): Writer {
   return message(Message.disconnect, error.message.length + 16)
@@ -22,7 +22,7 @@ export function writeDisconnect(error: SshError): Writer {
 export function readDisconnect(payload: Buffer): ConnectionEnded {
   const fields = new Reader(payload, 1)
   const reason = fields.uint32()
-  return new ConnectionEnded('peer', reason, fields.text().slice(0, longestDescription))
+  return new ConnectionEnded('peer', reason, fields.string().toString('utf8', 0, longestDescription_bytes))
 }
 
 export function writeUnimplemented(sequence: number): Writer {
