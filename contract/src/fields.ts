@@ -11,6 +11,8 @@ export const patterns = {
   email:
     '^[^\\s\\u0000-\\u001f\\u007f@<>()\\[\\]\\\\,;:"]{1,64}@[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?(\\.[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?)+$',
   username: '^[a-zA-Z0-9_.@-]{3,30}$',
+  /** Of somebody who has an account: names that were imported from ShellHub may be longer. */
+  knownUsername: '^[a-zA-Z0-9_.@-]{3,32}$',
   tag: '^[^\\s/@&:]{3,255}$',
   deviceName: '^[a-zA-Z0-9_-]{1,64}$',
   namespaceName: '^[a-zA-Z0-9][a-zA-Z0-9-]{0,62}$',
@@ -39,6 +41,10 @@ export const Email = Type.String({
 export const Username = Type.String({
   pattern: patterns.username,
   description: '3 to 30 letters, digits or any of - _ . @',
+})
+export const KnownUsername = Type.String({
+  pattern: patterns.knownUsername,
+  description: 'the username of somebody, 3 to 32 letters, digits or any of - _ . @',
 })
 export const DeviceName = Type.String({
   pattern: patterns.deviceName,

@@ -3,7 +3,15 @@
 import Type, { type Static } from './type.ts'
 import { member } from './access.ts'
 import { sample } from './examples.ts'
-import { DeviceUid, FingerprintSha256, NotAfter, NotBefore, paging, Timestamp, Username } from './fields.ts'
+import {
+  DeviceUid,
+  FingerprintSha256,
+  KnownUsername,
+  NotAfter,
+  NotBefore,
+  paging,
+  Timestamp,
+} from './fields.ts'
 import { operation } from './operation.ts'
 import { SentenceParts } from './sentences.ts'
 
@@ -98,6 +106,8 @@ export const keyRefusals = {
   scope: 'The key is not for this user on this device.',
   'former-member': 'The owner of the key is no member any more.',
   'old-agent': 'The agent is too old.',
+  'no-account':
+    'The device has no such account, or the account has no home folder. Agents before 0.19.2 do not say which, and crash on an unknown account.',
 } as const
 
 export const LoginRefusal = Type.Object({
@@ -152,7 +162,7 @@ export const logins = {
             'A public key: its name here, or its fingerprint, SHA-256 or MD5. Without one: a login by password.',
         }),
       ),
-      person: Type.Optional(Username),
+      person: Type.Optional(KnownUsername),
       via: Type.Optional(
         Type.Enum([...loginClients], {
           description:

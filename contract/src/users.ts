@@ -3,7 +3,7 @@
 import Type, { type Static } from './type.ts'
 import { anyone, user, userOfAnyRole } from './access.ts'
 import { sample } from './examples.ts'
-import { Email, Password, Username } from './fields.ts'
+import { Email, Password, patterns, Username } from './fields.ts'
 import { operation } from './operation.ts'
 
 /** The answer of a sign-in, and of every operation that gives a fresh token. */
@@ -52,7 +52,12 @@ const passwordActions = ['user.password.changed', ...invitationEnds] as const
 
 const profile = {
   name: Type.Optional(Name),
-  username: Type.Optional(Username),
+  username: Type.Optional(
+    Type.String({
+      pattern: patterns.knownUsername,
+      description: 'a new one has 3 to 30 letters, digits or any of - _ . @',
+    }),
+  ),
   email: Type.Optional(Email),
   recovery_email: Type.Optional(RecoveryEmail),
 }

@@ -98,12 +98,11 @@ describe('whoever has proved nothing', () => {
 
   test('has guesses at devices that do not exist counted like others', async () => {
     const from = '203.0.113.7'
-    const wrong = { method: 'password', password: 'wrong' } as const
     await Promise.all(
-      Array.from({ length: 8 }, async () =>
+      Array.from({ length: 8 }, async (__, connection) =>
         guess(
           from,
-          Array.from({ length: 5 }, () => wrong),
+          Array.from({ length: 5 }, (___, at) => ({ method: 'password', password: `${connection} ${at}` })),
         ),
       ),
     )

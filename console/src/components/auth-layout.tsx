@@ -76,13 +76,14 @@ export const NameField = () => (
   />
 )
 
+/** A name that was imported from ShellHub may have two characters more, and stays valid in its form. */
 export const UsernameField = (props: { defaultValue?: string }) => (
   <Field
     {...props}
     label={t('Username')}
     name="username"
     required
-    pattern="[a-zA-Z0-9_.@\-]{3,30}"
+    pattern={`[a-zA-Z0-9_.@\\-]{3,${Math.max(30, props.defaultValue?.length ?? 0)}}`}
     autoComplete="username"
     autoCapitalize="none"
     spellCheck={false}

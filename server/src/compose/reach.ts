@@ -17,6 +17,7 @@ import { RefusedDevice } from '../domain/devices/tunnels.ts'
 import { policyOfSessions } from '../domain/sessions/revocation.ts'
 import { ticketName } from '../domain/sessions/terminals.ts'
 import { agentlessEndpoint } from '../gateway/agentless.ts'
+import { passwordGuesses } from '../gateway/guesses.ts'
 import { hashThread } from '../gateway/hash-thread.ts'
 import { hostKeys } from '../gateway/host-keys.ts'
 import { dialDevice, gatewayKeys, type DeviceLegParts, type FindTunnel } from '../gateway/device-leg.ts'
@@ -336,6 +337,7 @@ export async function openReach(rooms: Rooms, config: Config, log: Log): Promise
     parseTarget,
     sessions: rooms.sessions,
     failures,
+    guesses: passwordGuesses(),
     reports,
     lines: rooms.lines,
     agentless,

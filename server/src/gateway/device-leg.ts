@@ -49,13 +49,16 @@ export interface DeviceLeg {
   prepare(): void
   password(username: string, password: string): Promise<boolean>
   /** Logs in a user whose client has proved that it has a valid key. */
-  publicKey(username: string): Promise<boolean>
+  publicKey(username: string): Promise<KeyAnswer>
   /** The connection, after one of the logins succeeded. */
   connection(): Connection
   /** The stream under it, if it outlives the tunnel. */
   resumable(): ResumableStream | undefined
   end(): void
 }
+
+/** `no account`: the device has no such account, or one without a home folder, which its agent cannot tell apart. */
+export type KeyAnswer = 'accepted' | 'refused' | 'no account'
 
 export interface DeviceLegParts {
   findTunnel: FindTunnel
@@ -299,19 +302,20 @@ export function deviceLeg(
     async publicKey(username) {
       if (!hasAgent) {
         const own = privateKeyFrom(await parts.loginKey(device.tenant_id))
-        return (await attempt(username, () => ({ method: 'publickey', key: own }))).accepted
+        const { accepted } = await attempt(username, () => ({ method: 'publickey', key: own }))
+        return accepted ? 'accepted' : 'refused'
       }
       {
         using pending = new DisposableStack()
         // Only when connected, because the login stays pending for some seconds, which the
         // agent needs to ask.
         const proofFor = (found: OpenLeg): Promise<Proof> => ownProof(username, found, pending)
-        if (!(await attempt(username, proofFor)).accepted) return false
+        if (!(await attempt(username, proofFor)).accepted) return 'refused'
       }
-      if (!connection || !panicsForUnknown(device) || (await hasAccount(connection))) return true
+      if (!connection || !panicsForUnknown(device) || (await hasAccount(connection))) return 'accepted'
       await connection.end(Reason.byApplication, 'There is no such account.')
       connection = undefined
-      return false
+      return 'no account'
     },
     connection() {
       if (!connection) throw new Error('Nobody is logged in on the device yet.')
@@ -336,13 +340,15 @@ function endWith({ client: { transport } }: OpenLeg, signal: AbortSignal): void 
 }
 
 /**
- * Agents up to 0.16 accept a key for a user that the device does not have, and crash with the first program
- * of that user. An agent in a container of its own cannot answer `hasAccount` for the users of the device, so
- * only native agents count.
+ * Agents of ShellHub before 0.19.2 accept a key for a user that the device does not have, and crash with the
+ * first program of that user. An agent in a container of its own cannot answer `hasAccount` for the users of
+ * the device, so only native agents count.
  */
 function panicsForUnknown({ info_version, info_platform }: Reachable['device']): boolean {
-  const [, major, minor] = /^v?(\d+)\.(\d+)\./.exec(info_version) ?? []
-  return info_platform === 'native' && major === '0' && Number(minor) <= 16
+  const [, major, minor, patch, before] = /^v?(\d+)\.(\d+)\.(\d+)(-)?/.exec(info_version) ?? []
+  if (info_platform !== 'native' || major !== '0') return false
+  const [release, fix] = [Number(minor), Number(patch)]
+  return release < 19 || (release === 19 && (fix < 2 || (fix === 2 && before !== undefined)))
 }
 
 /** SSH_FXP_INIT of version 3. */
@@ -350,8 +356,8 @@ const sftpInit = Buffer.from([0, 0, 0, 5, 1, 0, 0, 0, 3])
 const probe_ms = 10_000
 
 /**
- * Starts SFTP to find out: for an unknown user such an agent only closes the channel. Without any answer the
- * user counts as existing.
+ * Starts SFTP to find out: for an unknown user such an agent only closes the channel, and for one without a
+ * home folder, too. Without any answer the user counts as existing.
  */
 async function hasAccount(connection: Connection): Promise<boolean> {
   const late = Promise.withResolvers<true>()

@@ -119,7 +119,7 @@ export function handshake(
       return await login.password(await login.find(target), target, password)
     } catch (error) {
       if (!(error instanceof LoginRefused) || toldReasons.has(error.reason)) throw error
-      login.failed({ reason: error.reason, rule: error.rule, method: 'password' })
+      login.wrong(target, password, { reason: error.reason, rule: error.rule })
       return false
     }
   }
@@ -171,12 +171,13 @@ export function handshake(
       })
       return 'refuse'
     }
-    const accepted = await login.publicKey(to, target, key, verdict)
-    if (!accepted && to.device.enrolment_key !== null)
-      attempt.banner(
-        `${withReference(`${printable(target.data)} does not take the login key of its namespace for ${printable(target.username)}`)}\n`,
-      )
-    return decision(accepted)
+    const answer = await login.publicKey(to, target, key, verdict)
+    const [name, user] = [printable(target.data), printable(target.username)]
+    if (answer === 'no account')
+      attempt.banner(`${withReference(`${name} has no account ${user}, or it has no home folder there`)}\n`)
+    else if (answer === 'refused' && to.device.enrolment_key !== null)
+      attempt.banner(`${withReference(`${name} does not take the login key of its namespace for ${user}`)}\n`)
+    return answer === 'accepted' ? 'accept' : 'refuse'
   }
 
   /** Notes whom the certificate names. The client then goes on with what lets it in. */
@@ -309,8 +310,6 @@ function methodOf({ method }: Attempt): LoginMethod | undefined {
   if (method === 'none') return undefined
   return method === 'publickey' || method === 'publickey-offer' ? 'publickey' : 'password'
 }
-
-const decision = (accepted: boolean): Decision => (accepted ? 'accept' : 'refuse')
 
 function loginKey({ type, bits, blob, certificate }: ShownKey): LoginKey {
   return {

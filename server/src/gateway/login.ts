@@ -17,12 +17,20 @@ import type {
   Reachable,
   Target,
 } from '../domain/access/logins.ts'
+import { keyRefusals } from '@hawser/contract/logins'
 import { neighbourhood } from '../kit/address.ts'
 import type { Clock } from '../kit/clock.ts'
 import type { Limiter } from '../kit/limiter.ts'
 import type { Log } from '../kit/log.ts'
 import type { AcceptedProof, LoginReason, LoginRefusal, LoginReport, LoginReports } from './login-report.ts'
-import { deviceLeg, DeviceUnreachable, type DeviceLeg, type DeviceLegParts } from './device-leg.ts'
+import {
+  deviceLeg,
+  DeviceUnreachable,
+  type DeviceLeg,
+  type DeviceLegParts,
+  type KeyAnswer,
+} from './device-leg.ts'
+import type { RefusedPasswords } from './guesses.ts'
 
 export interface LoginParts extends DeviceLegParts {
   clock: Clock
@@ -30,6 +38,8 @@ export interface LoginParts extends DeviceLegParts {
   sessions: LiveSessions
   /** Limits refused passwords and keys of one source. */
   failures: Limiter
+  /** Which refused passwords are limited so. */
+  guesses: RefusedPasswords
   /** Writes refused logins to the log. */
   reports: LoginReports
 }
@@ -121,13 +131,15 @@ export interface DeviceLogin extends Disposable {
   /** Logs in with a password, if the device accepts it. Throws LoginRefused. */
   password(to: Reachable, target: Target, password: string): Promise<boolean>
   /** Logs in a caller who has proved to have a valid key. Throws LoginRefused. */
-  publicKey(to: Reachable, target: Target, key: LoginKey, verdict: AcceptedKey): Promise<boolean>
+  publicKey(to: Reachable, target: Target, key: LoginKey, verdict: AcceptedKey): Promise<KeyAnswer>
   /** Whether the namespace demands a known person, and neither the client nor the key names one. */
   lacksPerson(to: Reachable, verdict: AcceptedKey | undefined): boolean
   /** Notes a refusal for the log. */
   refused(refusal: LoginRefusal): void
   /** The same for a failed proof, which also counts against its source. */
   failed(refusal: LoginRefusal): void
+  /** The same for a refused password, whether or not a device has judged it. */
+  wrong(target: Target, password: string, refusal: Omit<LoginRefusal, 'method'>): void
   /** Prepares the leg to the device, because a login will soon need it. */
   prepare(to: Reachable): void
   /** The login, after an attempt was accepted. */
@@ -152,6 +164,12 @@ export function openLogin(
   const failed = (refusal: LoginRefusal): void => {
     parts.failures.take(neighbourhood(source))
     report.refused(refusal)
+  }
+  const wrong: DeviceLogin['wrong'] = ({ username, data }, password, about) => {
+    const refusal = { ...about, method: 'password' } as const
+    const counts = parts.guesses.counts(neighbourhood(source), `${username}@${data}`, password)
+    if (counts) failed(refusal)
+    else report.refused(refusal)
   }
 
   const ask = <T>(question: () => Promise<T>): Promise<T> => patiently(parts.clock, signal, question)
@@ -178,18 +196,15 @@ export function openLogin(
     to: Reachable,
     target: Target,
     shown: { readonly key: LoginKey; readonly verdict: AcceptedKey } | undefined,
-    ask: (leg: DeviceLeg) => Promise<boolean>,
-  ): Promise<boolean> {
+    ask: (leg: DeviceLeg) => Promise<KeyAnswer>,
+  ): Promise<KeyAnswer> {
     const { key, verdict } = shown ?? {}
     const isUnknown = lacksPerson(to, verdict)
     // Who holds a key has proved something; whoever types a password has to, first.
     if (key && isUnknown) throw new LoginRefused('person-required')
-    const [method, refusal] = key
-      ? (['publickey', 'device-refused'] as const)
-      : (['password', 'password'] as const)
-    let accepted: boolean
+    let answer: KeyAnswer
     try {
-      accepted = await ask(legTo(to))
+      answer = await ask(legTo(to))
     } catch (error) {
       if (!(error instanceof DeviceUnreachable)) throw error
       log.warn({ event: 'device.away', device: to.device.uid, err: error })
@@ -198,10 +213,12 @@ export function openLogin(
         error.changed && to.device.enrolment_key !== null ? 'host-key-changed' : 'unreachable',
       )
     }
-    if (!accepted) {
-      failed({ reason: refusal, method, fingerprint: key?.sha256 })
-      return false
+    if (answer !== 'accepted') {
+      const detail = answer === 'no account' ? keyRefusals['no-account'] : undefined
+      if (key) failed({ reason: 'device-refused', method: 'publickey', fingerprint: key.sha256, detail })
+      return answer
     }
+    const method = key ? 'publickey' : 'password'
     if (isUnknown) throw new LoginRefused('person-required')
     const { tenant_id, uid: device_uid } = to.device
     const { via, client } = origin(to)
@@ -222,7 +239,7 @@ export function openLogin(
     const registered = (key?.certificate?.authority ?? key)?.fingerprint
     const limits = verdict?.limits
     loggedIn = { target, to, leg: legTo(to), record, limits, proof, person, via, key: registered }
-    return true
+    return answer
   }
 
   return {
@@ -243,13 +260,18 @@ export function openLogin(
     // failed.
     async password(to, target, password) {
       requireFewFailures()
-      return logIn(to, target, undefined, (device) => device.password(target.username, password))
+      const answer = await logIn(to, target, undefined, async (device) =>
+        (await device.password(target.username, password)) ? 'accepted' : 'refused',
+      )
+      if (answer !== 'accepted') wrong(target, password, { reason: 'password' })
+      return answer === 'accepted'
     },
     publicKey: async (to, target, key, verdict) =>
       logIn(to, target, { key, verdict }, (device) => device.publicKey(target.username)),
     lacksPerson,
     refused: report.refused,
     failed,
+    wrong,
     prepare: (to) => legTo(to).prepare(),
     outcome() {
       if (!loggedIn) throw new Error('Nobody is logged in yet.')

@@ -172,7 +172,8 @@ export function restoredSessions(parts: RestoredSessionParts): RestoredSessions 
 
   /** Undefined: the agent does not have it any more. */
   async function continueTerminal(leg: DeviceLeg, session: OrphanedSession): Promise<Kept | undefined> {
-    if (!(await leg.publicKey(session.username))) throw new Error('The device did not let the server in.')
+    if ((await leg.publicKey(session.username)) !== 'accepted')
+      throw new Error('The device did not let the server in.')
     const late = setTimeout(() => leg.end(), handOver_ms)
     return takeOver(leg, session).finally(() => clearTimeout(late))
   }

@@ -44,8 +44,8 @@ async function importUser(run: ImportRun, user: FoundUser): Promise<void> {
     progress.people.set(user.id, user.id)
     return report.count('users', 'there')
   }
-  if (!fits(patterns.username, username))
-    return leave(`the username ${shown(username)} needs 3 to 30 letters, digits or - _ . @`)
+  if (!fits(patterns.knownUsername, username))
+    return leave(`the username ${shown(username)} needs 3 to 32 letters, digits or - _ . @`)
   if (!fits(patterns.email, email) || email.length > 254)
     return leave(`the e-mail address ${shown(email)} is not valid.`)
   const taken = await inside.users.taken({ username, email })

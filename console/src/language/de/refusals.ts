@@ -135,7 +135,13 @@ export const refusals = {
     'Zu viele gescheiterte Versuche von Ihrer Adresse; warten Sie eine Weile.',
   'This is not a file that can be downloaded.': 'Das ist keine Datei, die sich herunterladen lässt.',
   'The device does not let this user see files.': 'Das Gerät lässt diesen Benutzer keine Dateien sehen.',
+  'The device has no such account, or the account has no home folder.':
+    'Das Gerät hat kein solches Konto, oder das Konto hat kein Home-Verzeichnis.',
   'The connection to the device was lost.': 'Die Verbindung zum Gerät ist verloren.',
+  'The folder is too large or too deep to be removed here: remove it in the terminal.':
+    'Der Ordner ist zu groß oder zu tief, um ihn hier zu entfernen: Entfernen Sie ihn im Terminal.',
+  'Too many folders of this namespace are being listed; try again in a moment.':
+    'Zu viele Ordner dieses Namensraums werden gerade aufgelistet; versuchen Sie es gleich noch einmal.',
   'There is no such file or folder.': 'Eine solche Datei oder einen solchen Ordner gibt es nicht.',
   'The terminal is closed.': 'Das Terminal ist geschlossen.',
   'The upload was interrupted.': 'Das Hochladen wurde unterbrochen.',

@@ -190,6 +190,8 @@ export const sentences = {
     'Der Schlüssel ist nicht für diesen Benutzer auf diesem Gerät.',
   'The owner of the key is no member any more.': 'Der Eigentümer des Schlüssels ist kein Mitglied mehr.',
   'The agent is too old.': 'Der Agent ist zu alt.',
+  'The device has no such account, or the account has no home folder. Agents before 0.19.2 do not say which, and crash on an unknown account.':
+    'Das Gerät hat kein solches Konto, oder das Konto hat kein Home-Verzeichnis. Agenten vor 0.19.2 sagen nicht, welches von beiden, und stürzen bei einem unbekannten Konto ab.',
   'The signature is not one of the key.': 'Die Signatur ist nicht von diesem Schlüssel.',
   'Its authority is not trusted.': 'Seiner Zertifizierungsstelle wird nicht vertraut.',
   'It is a certificate for a host.': 'Es ist ein Zertifikat für einen Host.',

@@ -1,6 +1,7 @@
 // Users: sign-in with a password, tokens, the profile, registration and account recovery. Answers and timing
 // do not reveal whether a user exists, except where the interface demands a 409 at registration.
 import { Failure } from '@hawser/contract/failures'
+import { patterns } from '@hawser/contract/fields'
 import type { Bus } from '../../bus/bus.ts'
 import { day_ms, hour_ms, iso, minute_ms, type Clock } from '../../kit/clock.ts'
 import { newUserId, newUuid } from '../../kit/ids.ts'
@@ -37,6 +38,7 @@ export interface UserParts {
 /** E-mails of one kind to one user: enough for a few retries, too few to flood a mailbox. */
 const emails_per_hour = 5
 const mfa_token_ms = 30 * minute_ms
+const newUsername = new RegExp(patterns.username)
 
 export function users(parts: UserParts): Rules<'users'> & { admin: UserAdministration } {
   const { stores, audit, bus, vault, clock, lockout, signIn, identity, background } = parts
@@ -165,13 +167,17 @@ export function users(parts: UserParts): Rules<'users'> & { admin: UserAdministr
     const email = change.email?.toLowerCase() ?? user.email
     const recovery_email =
       change.recovery_email === undefined ? user.recovery_email : change.recovery_email.toLowerCase() || null
+    const username = change.username?.toLowerCase() ?? user.username
+    // An imported name may be longer, and forms send it back with the rest of the profile.
+    if (username !== user.username && !newUsername.test(username))
+      throw new Failure('invalidFields', { fields: ['username'] })
     if (change.recovery_email === '' && user.recovery_email !== null)
       throw new Failure('invalidFields', { fields: ['recovery_email'] })
     if (recovery_email !== null && (recovery_email === email || recovery_email === user.email))
       throw new Failure('invalidFields', { fields: ['email', 'recovery_email'] })
     return {
       ...(change.name === undefined ? {} : { name: change.name }),
-      ...(change.username === undefined ? {} : { username: change.username.toLowerCase() }),
+      ...(change.username === undefined ? {} : { username }),
       ...(change.email === undefined ? {} : { email }),
       ...(change.recovery_email === undefined ? {} : { recovery_email }),
     }
