@@ -241,6 +241,7 @@ function sharedBus(count: number, directory: Directory, now: () => number): Bus[
       const holders = names.get(name) ?? new Set()
       names.set(name, holders.add(answer))
       return {
+        known: () => Promise.resolve(),
         [Symbol.dispose]() {
           said()
           holders.delete(answer)

@@ -206,7 +206,7 @@ export const sessions = {
     audit: { none: 'an agent reports on its own session; the login has its own entry' },
     params,
     body: Type.Object({ authenticated: Type.Optional(Type.Boolean()) }),
-    failures: [],
+    failures: ['conflict'],
     example: { ...aSession, body: { authenticated: true } },
   }),
   play: operation({
@@ -294,7 +294,7 @@ export const sessions = {
     body: Type.Object({ uid: SessionUid, message: Type.String(), width: size, height: size }),
     largestBody: 1024 * 1024,
     badInput: 'unprocessable',
-    failures: [],
+    failures: ['conflict'],
     example: { ...aSession, body: { uid: sample.session, message: 'login: ', width: 80, height: 24 } },
   }),
   removeRecording: operation({

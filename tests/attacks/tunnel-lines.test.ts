@@ -7,7 +7,7 @@ import { held_bytes, mib } from './held.ts'
 import { rogueDevice, turns, wsBinary, type RogueDevice } from './mux-device.ts'
 
 const device = { uid: 'd', tenant_id: 't', public_key: '', mustProve: false }
-const waiting = pickUps(() => ({ [Symbol.dispose]: () => undefined }))
+const waiting = pickUps(() => ({ known: () => Promise.resolve(), [Symbol.dispose]: () => undefined }))
 
 function tunnel(): { rogue: RogueDevice; tunnel: ReturnType<typeof revdialTunnel> } {
   const rogue = rogueDevice()

@@ -4,6 +4,8 @@ import { describe, expect, test } from 'vitest'
 import type { Client } from '@hawser/contract/client'
 import { sample } from '@hawser/contract/examples'
 import { recordingSweep } from '../../server/src/domain/sessions/recording-sweep.ts'
+import { eventually } from '../harness/eventually.ts'
+import { startOldAgent, type OldAgent } from '../harness/old-agent.ts'
 import { bothDatabases, sharedPlace, startPlace, type Place } from '../harness/place.ts'
 
 const refused = (status: number) => ({ status })
@@ -35,6 +37,17 @@ async function session(
     position: '{"latitude":1.5,"longitude":-2}',
   })
   return uid
+}
+
+/** An accepted device whose tunnel has proved its key, so that its calls count. */
+async function connected(place: Place, hostname: string): Promise<OldAgent> {
+  const agent = await startOldAgent(place, { version: 2, tenant_id: sample.tenant, hostname })
+  await place.owner.devices.accept({ params: { uid: agent.uid } })
+  await eventually(async () => {
+    const row = await place.rooms.stores.of(sample.tenant).devices.find(agent.uid)
+    expect(row?.proved_token).toMatch(/./)
+  })
+  return agent
 }
 
 const get = async (place: Place, uid: string) => (await place.observer.sessions.get({ params: { uid } })).body
@@ -74,7 +87,7 @@ describe('one session', () => {
   })
 
   test('is authenticated, or not, by the device or an administrator, with either method', async () => {
-    const device = await place.accepted('scow')
+    await using device = await connected(place, 'scow')
     const uid = await session(place, device.uid)
     const own = place.api({ token: device.token })
     for (const client of [own, place.administrator, place.key]) {
@@ -138,10 +151,8 @@ describe('another’s session', () => {
   test.each(['setAuthenticated', 'record'])(
     '%s: a device reaches its own sessions and no others',
     async (name) => {
-      const [one, two] = [
-        await place.accepted(`punt-${name.toLowerCase()}`),
-        await place.accepted(`raft-${name.toLowerCase()}`),
-      ]
+      await using one = await connected(place, `punt-${name.toLowerCase()}`)
+      await using two = await connected(place, `raft-${name.toLowerCase()}`)
       const uid = await session(place, one.uid)
       await expect(calls[name]!(place.api({ token: two.token }), uid)).rejects.toMatchObject(refused(404))
       expect(await get(place, uid)).toMatchObject({ authenticated: false, recorded: false })
@@ -212,7 +223,7 @@ describe('recording', () => {
   const place = sharedPlace()
 
   test('adds frames that are played in the order in which they came', async () => {
-    const device = await place.accepted('tug')
+    await using device = await connected(place, 'tug')
     const uid = await session(place, device.uid)
     const own = place.api({ token: device.token })
     const messages = ['login: ', 'root\r\n', '\u001b[31mred\u001b[0m é 🚢', '', 'x'.repeat(100_000)]
@@ -242,7 +253,7 @@ describe('recording', () => {
 
   test('while the namespace does not record, stores nothing and answers 200', async () => {
     const uid = await session(place, sample.device)
-    const record = () => place.device.sessions.record({ params: { uid }, body: { ...frame, uid } })
+    const record = () => place.administrator.sessions.record({ params: { uid }, body: { ...frame, uid } })
     const set = (session_record: boolean) =>
       place.owner.namespaces.setSessionRecord({ params: { tenant: sample.tenant }, body: { session_record } })
     const frames = async () => (await place.owner.sessions.play({ params: { uid } })).body.length
@@ -261,7 +272,7 @@ describe('recording', () => {
 
   test('of one session is not shown as another’s', async () => {
     const [one, two] = [await session(place, sample.device), await session(place, sample.device)]
-    await place.device.sessions.record({ params: { uid: one }, body: { ...frame, uid: one } })
+    await place.administrator.sessions.record({ params: { uid: one }, body: { ...frame, uid: one } })
     expect((await place.owner.sessions.play({ params: { uid: two } })).body).toEqual([])
   })
 
@@ -300,13 +311,13 @@ describe('recording', () => {
   test('is deleted without its session', async () => {
     const uid = await session(place, sample.device)
     const before = await get(place, uid)
-    await place.device.sessions.record({ params: { uid }, body: { ...frame, uid } })
+    await place.administrator.sessions.record({ params: { uid }, body: { ...frame, uid } })
     expect((await place.administrator.sessions.removeRecording({ params: { uid } })).body).toBeUndefined()
     expect(await get(place, uid)).toEqual(before)
     expect((await place.administrator.sessions.play({ params: { uid } })).body).toEqual([])
     // Once more changes nothing, and what is recorded afterwards is there.
     await place.administrator.sessions.removeRecording({ params: { uid } })
-    await place.device.sessions.record({ params: { uid }, body: { ...frame, uid } })
+    await place.administrator.sessions.record({ params: { uid }, body: { ...frame, uid } })
     expect((await place.administrator.sessions.play({ params: { uid } })).body).toHaveLength(1)
   })
 })
@@ -321,7 +332,7 @@ test('a recording is kept for as many days as the installation says, counted fro
   const { stores, audit, recordings } = place.rooms
   const [ended, going] = [await session(place, sample.device), await session(place, sample.device)]
   for (const uid of [ended, going])
-    await place.device.sessions.record({ params: { uid }, body: { ...frame, uid } })
+    await place.administrator.sessions.record({ params: { uid }, body: { ...frame, uid } })
   await place.administrator.sessions.close({ params: { uid: ended }, body: { device: sample.device } })
   const sweep = (days: number) => recordingSweep({ stores, audit, recordings, clock: place.clock, days })()
   const kept = async (uid: string) => (await recordings.channels(sample.tenant, uid)).length
@@ -353,7 +364,7 @@ test('old recordings do not go without their entry, and one that could not be re
     uids.push(uid)
   }
   const last = uids.at(-1) ?? ''
-  await place.device.sessions.record({ params: { uid: last }, body: { ...frame, uid: last } })
+  await place.administrator.sessions.record({ params: { uid: last }, body: { ...frame, uid: last } })
   clock.forward(31 * 86_400_000)
   const store = { isAway: true }
   const remove: typeof recordings.remove = async (tenant_id, uid) => {

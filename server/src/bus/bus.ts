@@ -36,14 +36,20 @@ export interface News {
   'limit.counted': { node: string; limit: string; keys: [key: string, calls: number][] }
 }
 
+/** A name that this node answers under, until it is disposed of. */
+export interface HeldName extends Disposable {
+  /**
+   * Resolves when other nodes find the name. A node that is cut off does not wait: nobody can ask it, and
+   * names are made known anew when it is back.
+   */
+  known(): Promise<void>
+}
+
 export interface Bus {
   tell<K extends keyof News>(what: K, news: News[K]): void
   hear<K extends keyof News>(what: K, hearer: (news: News[K]) => void): Disposable
   /** Answers questions under a name. Undefined: no answer, as if nobody held it. */
-  hold(
-    name: string,
-    answer: (question: string) => string | undefined | Promise<string | undefined>,
-  ): Disposable
+  hold(name: string, answer: (question: string) => string | undefined | Promise<string | undefined>): HeldName
   /**
    * Asks whoever holds the name on another node; undefined when nobody does. Throws a Failure if this node was
    * cut off before the answer came, and another error if no answer came.

@@ -1,9 +1,10 @@
 // The bus within one process: hearers are called at once, in the order in which they began to listen. There
 // are no other nodes, so nothing is missed, and whatever is not here is held by nobody.
 import { EventEmitter } from 'node:events'
-import type { Bus } from './bus.ts'
+import type { Bus, HeldName } from './bus.ts'
 
 const nothing: Disposable = { [Symbol.dispose]: () => undefined }
+const held: HeldName = { ...nothing, known: () => Promise.resolve() }
 
 export function localBus(): Bus {
   const emitter = new EventEmitter()
@@ -14,7 +15,7 @@ export function localBus(): Bus {
       emitter.on(what, hearer)
       return { [Symbol.dispose]: () => void emitter.off(what, hearer) }
     },
-    hold: () => nothing,
+    hold: () => held,
     seek: () => Promise.resolve(undefined),
     missed: () => nothing,
     connected: true,

@@ -149,7 +149,11 @@ export async function natsBus(options: NatsBusOptions): Promise<Bus & AsyncDispo
           }
         },
       })
-      return { [Symbol.dispose]: () => held.unsubscribe() }
+      return {
+        // NATS takes what a node says in order: once it answers, it has the subscription, too.
+        known: async () => (connected ? connection.flush().catch(() => undefined) : undefined),
+        [Symbol.dispose]: () => held.unsubscribe(),
+      }
     },
     async seek(name, question = '') {
       if (!connected) throw cutOff()

@@ -2,7 +2,7 @@
 // what is opened here and closes it in reverse order.
 import { mkdirSync } from 'node:fs'
 import { Failure } from '@hawser/contract/failures'
-import type { Bus } from '../bus/bus.ts'
+import type { Bus, HeldName } from '../bus/bus.ts'
 import { localBus } from '../bus/local.ts'
 import type { PeerAddress } from '../cluster/peers.ts'
 import { sharedLimits } from '../cluster/shared-limits.ts'
@@ -61,7 +61,7 @@ export interface Foundation extends Setting {
     mustWait?: (source: string) => number
   }
   /** Lets other nodes find this node under the name. */
-  register(name: string): Disposable
+  register(name: string): HeldName
   /** A limit that all nodes count together. */
   limiter(name: string, options: Parameters<typeof ownLimiter>[1]): Limiter
   /** Only a process that serves watches the disks. */

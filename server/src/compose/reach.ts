@@ -362,7 +362,7 @@ export async function openReach(rooms: Rooms, config: Config, log: Log): Promise
           recordings: rooms.recordings,
           about: { tenant_id, session_uid: record.uid, device_uid, username, person },
           settings: { record: false, continueUnrecorded: false },
-          onBegun: () => record.note({ recorded: 1, index_at: iso(clock.now()) }),
+          onBegun: () => record.note({ recorded: 1, posted: 0, index_at: iso(clock.now()) }),
           onOverBudget: () => record.note({ unrecorded: 1 }),
           onMasked: (secrets_masked) => record.note({ secrets_masked }),
           onFailed(_, goesOn) {
@@ -434,10 +434,10 @@ export async function openReach(rooms: Rooms, config: Config, log: Log): Promise
   })
   const enter = async (path: string, upgrade: Upgrade): Promise<void> => {
     if (stopping) throw new Failure('unavailable', { retryAfter: 10 })
+    const admit = async (inTurn: (uid: string) => void) =>
+      rooms.tunnels.admit(upgrade.bearer, inTurn, upgrade.from.source)
     try {
-      const device = await rooms.tunnels.admit(upgrade.bearer, entries.admit)
-      const recheck = async () => rooms.tunnels.admit(upgrade.bearer, () => undefined)
-      return await entries.enter(device, path, upgrade, recheck)
+      return await entries.enter(await admit(entries.admit), path, upgrade, () => admit(() => undefined))
     } catch (error) {
       const nonce = nonceOf(upgrade.request)
       if (!(error instanceof RefusedDevice) || nonce === undefined) throw error

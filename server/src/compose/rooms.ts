@@ -361,6 +361,14 @@ async function makeRooms(setting: Setting): Promise<Rooms> {
     onTaken: (err) => log.info({ event: 'container.name_taken', err }),
   })
   const waitingReason = deviceWaiting({ stores, clock })
+  const reports = deviceReports({
+    ...changing,
+    updates,
+    containers: containerRules,
+    joining: joins,
+    changes: limiter('container changes', { max: 30, window_ms: 10 * minute_ms }),
+    longestPing_s: config.HAWSER_PING_INTERVAL,
+  })
   const auth = enrolment({
     stores,
     tokens: issued,
@@ -375,17 +383,18 @@ async function makeRooms(setting: Setting): Promise<Rooms> {
   const signing = signer(clock, bus, (device, fingerprint) =>
     log.warn({ event: 'signature.refused', device, fingerprint }),
   )
+  const isConnected = async (uid: string): Promise<boolean> =>
+    self.hasTunnel?.(uid) === true || (await isOnAnotherNode(bus, deviceName(uid)))
   const sessionRooms = openSessions(foundation, {
     audit,
     view: deviceView({ stores, presence: present, updates, clock }),
     recordings,
     stopsRecordings: budgetRules.stopsRecordings,
+    isConnected,
   })
   const keys = { parse: parsePublicKeyLine, line: publicKeyLine, fingerprint: fingerprintMd5 }
   const terminalRules = terminals({ stores, clock, bus, register, keys })
   const identityRules = identityCertificates({ stores, clock, keys, signer: identifying })
-  const isConnected = async (uid: string): Promise<boolean> =>
-    self.hasTunnel?.(uid) === true || (await isOnAnotherNode(bus, deviceName(uid)))
   const deviceRules = devices({
     stores,
     audit,
@@ -531,19 +540,10 @@ async function makeRooms(setting: Setting): Promise<Rooms> {
     subscriptions: paying.subscriptions,
     releases,
     updates,
-    reports: deviceReports({
-      stores,
-      bus,
-      updates,
-      containers: containerRules,
-      joining: joins,
-      timeline: evidence.timeline,
-      changes: limiter('container changes', { max: 30, window_ms: 10 * minute_ms }),
-      longestPing_s: config.HAWSER_PING_INTERVAL,
-    }),
+    reports,
     archives,
     streams: streams.delivery,
-    tunnels: tunnelRules({ stores, gate: gates, shellHub, presence: present, clock, clustered }),
+    tunnels: tunnelRules({ ...changing, gate: gates, shellHub, reports, clustered }),
     logins: loginRules,
     agentless: agentless({ stores, clock, joining: joins, presence: present }),
     loginKeyOf: enrolmentKeyRules.loginKeyOf,

@@ -37,7 +37,10 @@ export interface SessionRooms {
 
 export function openSessions(
   { stores, bus, clock, vault, limiter, background }: Foundation,
-  parts: { readonly audit: Audit } & Pick<SessionParts, 'stopsRecordings' | 'view' | 'recordings'>,
+  parts: { readonly audit: Audit } & Pick<
+    SessionParts,
+    'stopsRecordings' | 'isConnected' | 'view' | 'recordings'
+  >,
 ): SessionRooms {
   const tickets = watchTickets({ stores, vault, clock, invited: invitationStanding({ stores, clock }) })
   const { later } = background

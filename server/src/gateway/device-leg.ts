@@ -288,6 +288,7 @@ export function deviceLeg(
       privateKey: key.object,
     })
     pending.use(login)
+    await login.known()
     if (!certified || !features.has('approval')) return { method: 'publickey', key }
     const approved = await parts.approvals.approve(key, { device_uid: device.uid, username, sessionId })
     return { method: 'publickey', key: approved }

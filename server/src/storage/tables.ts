@@ -163,6 +163,11 @@ export interface Tables extends AuditTables, PeopleTables {
     online: Flag
     /** Its agent has proved once that it holds the private key, and must from then on. */
     proved: Generated<Flag>
+    /**
+     * SHA-256 of the token that last proved its key in a tunnel; empty: a token that others may have, too.
+     * Null: no token has.
+     */
+    proved_token: Generated<string | null>
     /** Which node has its tunnel; empty: none, or there is one node only. */
     node: Generated<string>
     /** How many tunnels it has had: the one with the highest number counts. */
@@ -424,6 +429,8 @@ export interface Tables extends AuditTables, PeopleTables {
     active: Flag
     authenticated: Flag
     recorded: Flag
+    /** Its recordings are only frames that somebody posted; the gateway recorded nothing. */
+    posted: Generated<Flag>
     /** It went on although it could not be recorded. */
     unrecorded: Generated<Flag>
     /** How many secrets were masked in its recording. */

@@ -14,6 +14,7 @@ import {
   tunnelPaths,
 } from '@hawser/contract/tunnel'
 import { acceptBytes, UpgradeFailed, type AcceptOptions } from '@hawser/mux'
+import type { HeldName } from '../bus/bus.ts'
 import type { Limiter } from '../kit/limiter.ts'
 import { controlPing, pickUpName, pickUps, revdialTunnel } from './accept/revdial.ts'
 import { yamuxTunnel } from './accept/yamux.ts'
@@ -41,7 +42,7 @@ export interface TunnelEndpointParts {
   /** Signs the order to hang up, for an agent that sent this nonce. */
   signHangUp(uid: string, nonce: string): string
   /** Lets other nodes find something of this node by name. */
-  hold(name: string): Disposable
+  hold(name: string): HeldName
   onError(device: TunnelDevice, error: unknown): void
 }
 

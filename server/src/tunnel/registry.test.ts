@@ -44,7 +44,7 @@ function house(probe: (of: Tunnel) => Promise<boolean> = () => Promise.resolve(f
     up: ({ uid }) => void events.push(`up ${uid}`),
     down: async ({ uid }) => void events.push(`down ${uid}`),
     proved: async ({ uid }) => void events.push(`proved ${uid}`),
-    recognised: async ({ uid, renewed }) => void (renewed && events.push(`recognised ${uid}`)),
+    recognised: async ({ uid, wantsProof }) => void (wantsProof && events.push(`recognised ${uid}`)),
     claim: () => Promise.resolve(++claimed),
     isElsewhere: (uid) => Promise.resolve(elsewhere.has(uid)),
     held: ({ uid }) => ({ [Symbol.dispose]: () => void released.push(uid) }),
@@ -77,8 +77,8 @@ describe('the first tunnel of a device', () => {
 
   test('is asked who it is, also one that cannot sign, where it comes with a token of ours for the first time', async () => {
     const { rooms, events } = house((of) => Promise.resolve(of === good))
-    const good = tunnel('old', device({ renewed: true }))
-    const other = tunnel('old', device({ uid: 'other', renewed: true }))
+    const good = tunnel('old', device({ wantsProof: true }))
+    const other = tunnel('old', device({ uid: 'other', wantsProof: true }))
     await rooms.offer(good)
     await rooms.offer(other)
     expect(events).toEqual(['up crane', 'recognised crane', 'up other'])

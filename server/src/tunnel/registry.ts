@@ -19,7 +19,10 @@ export interface RegistryParts {
   down(device: TunnelDevice, number: number): Promise<void>
   proved(device: TunnelDevice): Promise<void>
   /** Its agent holds the device's key, in whichever way that was proved. */
-  recognised(device: TunnelDevice): Promise<void>
+  recognised(
+    device: TunnelDevice,
+    tunnel: { readonly source?: string | undefined; readonly reports: boolean },
+  ): Promise<void>
   /** A number higher than that of every tunnel of the device before. */
   claim(device: TunnelDevice): Promise<number>
   /** Another node has its tunnel. */
@@ -106,13 +109,16 @@ export function registry(parts: RegistryParts): Registry {
     tunnel.close(why)
   }
 
-  async function isProved(tunnel: Tunnel): Promise<boolean> {
+  const recognise = (tunnel: Tunnel, origin: TunnelOrigin | undefined): Promise<void> =>
+    parts.recognised(tunnel.device, { source: origin?.source, reports: tunnel.incoming !== undefined })
+
+  async function isProved(tunnel: Tunnel, origin: TunnelOrigin | undefined): Promise<boolean> {
     const signal = AbortSignal.timeout(proof_ms)
     try {
       const signed = await tunnel.prove?.(signal)
       if (signed) await parts.proved(tunnel.device)
       const good = signed ?? (await parts.probe(tunnel, signal))
-      if (good) await parts.recognised(tunnel.device)
+      if (good) await recognise(tunnel, origin)
       return good
     } catch (error) {
       parts.onError('tunnel.unproved', tunnel.device, error)
@@ -121,7 +127,7 @@ export function registry(parts: RegistryParts): Registry {
   }
 
   /** Not needed to begin with, but an agent that can prove itself binds the device to that for good. */
-  async function bind(tunnel: Tunnel): Promise<void> {
+  async function bind(tunnel: Tunnel, origin: TunnelOrigin | undefined): Promise<void> {
     const { device } = tunnel
     const proof = await tunnel.prove?.(AbortSignal.timeout(proof_ms)).catch(() => undefined)
     if (proof === false) {
@@ -132,7 +138,7 @@ export function registry(parts: RegistryParts): Registry {
     if (proof) await parts.proved(device)
     const probed = async (): Promise<boolean> =>
       parts.probe(tunnel, AbortSignal.timeout(proof_ms)).catch(() => false)
-    if (device.renewed && (proof ?? (await probed()))) await parts.recognised(device)
+    if (device.wantsProof && (proof ?? (await probed()))) await recognise(tunnel, origin)
   }
 
   async function own(tunnel: Tunnel, origin: TunnelOrigin | undefined): Promise<void> {
@@ -177,15 +183,17 @@ export function registry(parts: RegistryParts): Registry {
   }
 
   async function judge(tunnel: Tunnel, origin: TunnelOrigin | undefined): Promise<void> {
-    const { uid, mustProve } = tunnel.device
-    // While that cannot be found out, it may be.
-    if (!mustProve && !owners.has(uid) && !(await parts.isElsewhere(uid).catch(() => true))) {
+    const { uid, mustProve, isFirstProof = false } = tunnel.device
+    // An agent that reports in its tunnel can prove itself. Once the key was proved, nobody else may report.
+    const needsProof = mustProve || (tunnel.incoming !== undefined && !isFirstProof) || owners.has(uid)
+    // While it cannot be found out whether another node has a tunnel of the device, one may.
+    if (!needsProof && !(await parts.isElsewhere(uid).catch(() => true))) {
       await own(tunnel, origin)
-      return bind(tunnel)
+      return bind(tunnel, origin)
     }
     candidates.get(uid)?.close('A newer tunnel of the device came.')
     candidates.set(uid, tunnel)
-    const good = await isProved(tunnel)
+    const good = await isProved(tunnel, origin)
     if (candidates.get(uid) !== tunnel) return tunnel.close('A newer tunnel of the device came.')
     candidates.delete(uid)
     if (good) await own(tunnel, origin)

@@ -11,8 +11,10 @@ export interface TunnelDevice {
   /** PEM. */
   readonly public_key: string
   readonly mustProve: boolean
-  /** That its agent proves itself changes something, though it need not. */
-  readonly renewed?: boolean
+  /** A proof of the key changes something, though the tunnel may not need it. */
+  readonly wantsProof?: boolean
+  /** Nobody has proved its key by a token so far. */
+  readonly isFirstProof?: boolean
   /** Of its agent, as it was last reported. */
   readonly version?: string
   /** Nobody may have anything running on it. */

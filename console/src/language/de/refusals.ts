@@ -21,6 +21,7 @@ export const refusals = {
   'The search is switched off in this namespace.': 'Die Suche ist in diesem Namensraum ausgeschaltet.',
   'Nothing of this session is being recorded now.': 'Von dieser Sitzung wird gerade nichts aufgezeichnet.',
   'The path names another session.': 'Der Pfad nennt eine andere Sitzung.',
+  'The gateway records this session itself.': 'Das Gateway zeichnet diese Sitzung selbst auf.',
   'The session is still being recorded; close it before.':
     'Die Sitzung wird noch aufgezeichnet; beenden Sie sie vorher.',
   'There is no such device to connect to.': 'Ein solches Gerät zum Verbinden gibt es nicht.',

@@ -8,7 +8,7 @@
 import { createPrivateKey, sign, type KeyObject } from 'node:crypto'
 import { promisify } from 'node:util'
 import { Failure } from '@hawser/contract/failures'
-import type { Bus } from '../../bus/bus.ts'
+import type { Bus, HeldName } from '../../bus/bus.ts'
 import { minute_ms, type Clock } from '../../kit/clock.ts'
 import { limiter } from '../../kit/limiter.ts'
 import { hashOf } from '../../kit/secrets.ts'
@@ -24,8 +24,8 @@ export interface PendingLogin {
 }
 
 export interface Signer {
-  /** Allows one signature for the login, until it is disposed. */
-  open(login: PendingLogin): Disposable
+  /** Allows one signature for the login, until it is disposed; by way of any node once it is known. */
+  open(login: PendingLogin): HeldName
   sign(caller: Pick<DeviceCaller, 'uid' | 'tenant_id'>, fingerprint: string, data: string): Promise<string>
   /** Requests that got no signature. */
   readonly refused: number
@@ -69,11 +69,12 @@ export function signer(
   let refused = 0
   const logins = new Map<string, IdenticalLogins>()
   /** The keys that this node answers for on the bus. One key makes many logins. */
-  const registered = new Map<string, Disposable>()
+  const registered = new Map<string, HeldName>()
 
   /** Answers other nodes that ask for a signature by this key. */
-  function register(fingerprint: string): void {
-    if (registered.has(fingerprint)) return
+  function register(fingerprint: string): HeldName {
+    const before = registered.get(fingerprint)
+    if (before) return before
     // The gateway has a key of each of two types and renews them about every hour. Keys before the last two
     // of a type make no logins any more.
     for (const [old, name] of registered) {
@@ -85,7 +86,12 @@ export function signer(
       const asked = JSON.parse(question) as Question
       return signHere(asked.caller, asked.fingerprint, asked.data)
     }
-    registered.set(fingerprint, bus.hold(nameOf(fingerprint), answer))
+    const name = bus.hold(nameOf(fingerprint), answer)
+    // One key makes many logins: it is waited for once.
+    const known = name.known()
+    const held: HeldName = { known: () => known, [Symbol.dispose]: () => name[Symbol.dispose]() }
+    registered.set(fingerprint, held)
+    return held
   }
 
   /** Counts the login as used before the signature is made: of RSA by another thread. */
@@ -125,8 +131,8 @@ export function signer(
       logins.set(key, same)
       same.open.add(entry)
       same.left += 1
-      register(login.fingerprint)
-      return { [Symbol.dispose]: () => close(key, same, entry) }
+      const { known } = register(login.fingerprint)
+      return { known, [Symbol.dispose]: () => close(key, same, entry) }
     },
     async sign({ uid, tenant_id }, fingerprint, data) {
       const question: Question = { caller: { uid, tenant_id }, fingerprint, data }

@@ -10,7 +10,7 @@ import type { UserStanding } from '../../storage/callers.ts'
 import type { Stores } from '../../storage/stores.ts'
 import type { UserRow } from '../../storage/users.ts'
 import type { ShellHubTokens } from './shellhub-tokens.ts'
-import type { Tokens } from './tokens.ts'
+import type { DeviceFacts, Tokens } from './tokens.ts'
 
 /** Where a request comes from, and how it reached the server. Every caller has it. */
 export interface RequestOrigin {
@@ -57,6 +57,8 @@ export interface DeviceCaller extends RequestOrigin {
   readonly kind: 'device'
   readonly uid: string
   readonly tenant_id: string
+  /** Its token has proved the device's key in a tunnel. Strangers can get tokens that have not. */
+  readonly proved: boolean
 }
 export type MemberCaller = (UserCaller & { readonly tenant_id: string; readonly role: Role }) | KeyCaller
 export type Caller = AnonymousCaller | UserCaller | KeyCaller | DeviceCaller
@@ -85,6 +87,10 @@ export interface SignedDevice {
   readonly tenant_id: string
   /** Whether a ShellHub signed it, from which the device has moved. Such a token may not count any more. */
   readonly byShellHub: boolean
+  /** SHA-256 of the token, if one caller of Auth device got it and nobody else. */
+  readonly sole_token?: string | undefined
+  /** What that caller said of the device. */
+  readonly said?: DeviceFacts | undefined
 }
 
 /** Whether a token was made under the present password, or is the one that set the present password. */
@@ -174,7 +180,7 @@ export function gate({ stores, tokens, shellHub, clock, onUsed }: GateParts): Ga
   ): Promise<UserCaller | DeviceCaller> {
     const claims = await tokens.verify(bearer)
     if (!claims) return movedCaller(bearer, access, from)
-    if (claims.claims === 'device') return deviceCaller(claims, from)
+    if (claims.claims === 'device') return deviceCaller(bearer, claims, from)
     const [epoch, member_epoch] = claims.ver.split('.', 2)
     const token_id = `${(claims as Partial<typeof claims>).sid ?? ''}.${claims.jti}`
     const standing = await standingOf(stores, {
@@ -213,16 +219,18 @@ export function gate({ stores, tokens, shellHub, clock, onUsed }: GateParts): Ga
   async function movedCaller(bearer: string, access: Access, from: RequestOrigin): Promise<DeviceCaller> {
     const signed = access.who === 'device' ? await shellHub.verify(bearer) : undefined
     if (!signed) throw new Failure('unauthenticated')
-    return deviceCaller({ uid: signed.uid, tenant: signed.tenant_id }, from)
+    return deviceCaller(bearer, { uid: signed.uid, tenant: signed.tenant_id }, from)
   }
 
   async function deviceCaller(
+    bearer: string,
     claims: { uid: string; tenant: string },
     from: RequestOrigin,
   ): Promise<DeviceCaller> {
     const device = await stores.of(claims.tenant).devices.find(claims.uid)
     if (!device || device.status === 'rejected') throw new Failure('unauthenticated')
-    return { ...from, kind: 'device', uid: claims.uid, tenant_id: claims.tenant }
+    const proved = device.proved_token === hashOf(bearer)
+    return { ...from, kind: 'device', uid: claims.uid, tenant_id: claims.tenant, proved }
   }
 
   /** The caller as a member of the namespace that the path names, with the role there and not the token's. */
@@ -267,7 +275,14 @@ export function gate({ stores, tokens, shellHub, clock, onUsed }: GateParts): Ga
       if (bearer === undefined) throw new Failure('unauthenticated')
       const claims = await tokens.verify(bearer)
       if (claims && claims.claims !== 'device') throw new Failure('forbidden', { message: onlyDevices })
-      if (claims) return { uid: claims.uid, tenant_id: claims.tenant, byShellHub: false }
+      if (claims)
+        return {
+          uid: claims.uid,
+          tenant_id: claims.tenant,
+          byShellHub: false,
+          sole_token: claims.sole ? hashOf(bearer) : undefined,
+          said: claims.said,
+        }
       const moved = await shellHub.verify(bearer)
       if (!moved) throw new Failure('unauthenticated')
       return { ...moved, byShellHub: true }

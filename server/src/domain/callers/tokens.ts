@@ -6,6 +6,7 @@ import { createPrivateKey, createPublicKey, generateKeyPair, type KeyObject } fr
 import { promisify } from 'node:util'
 import { decodeProtectedHeader, jwtVerify, SignJWT } from 'jose'
 import { Failure } from '@hawser/contract/failures'
+import type { DeviceReport } from '@hawser/contract/reports'
 import { BoundedMap } from '../../kit/bounded-map.ts'
 import { iso, type Clock } from '../../kit/clock.ts'
 import { hashOf, type Vault } from '../../kit/secrets.ts'
@@ -37,7 +38,13 @@ export interface DeviceClaims {
   readonly claims: 'device'
   readonly uid: string
   readonly tenant: string
+  /** One caller of Auth device got it, and nobody else; absent: others may have it, too. */
+  readonly sole?: true
+  /** What that caller said of the device. It counts once a tunnel with this token has proved the key. */
+  readonly said?: DeviceFacts
 }
+/** What a call of Auth device says of the device, in the form of a report. */
+export type DeviceFacts = Pick<DeviceReport, 'info' | 'agent'>
 export type Claims = UserClaims | DeviceClaims
 
 export interface Tokens {

@@ -1,7 +1,12 @@
 // Auth device, the hottest call: every agent repeats it all the time. The first call of a device inserts it
-// as pending. After that, while nothing about the device changes, the answer comes from a cache (its token is
-// signed once), and the call only updates the presence. News of a change to the device or its namespace
-// invalidates the cache.
+// as pending. After that, while nothing about the device changes, the answer comes from a cache. News of a
+// change to the device or its namespace invalidates the cache.
+//
+// Anybody who knows a device's public key and MAC address can make this call in its place. So once the device
+// has proved its key in a tunnel, a call changes nothing by itself: the token carries what was said, and a
+// tunnel with that token that proves the key makes it count (tunnels.ts). The first caller after a change, or
+// after the end of a tunnel, gets a token that nobody else gets; only such a token can become the device's
+// own for other calls. Callers who say the same again share one, which is signed once.
 import type { Device, DeviceStatus } from '@hawser/contract/devices'
 import { Failure } from '@hawser/contract/failures'
 import { patterns } from '@hawser/contract/fields'
@@ -11,12 +16,13 @@ import { iso, type Clock } from '../../kit/clock.ts'
 import { deviceUid } from '../../kit/ids.ts'
 import type { Limiter } from '../../kit/limiter.ts'
 import { safeText } from '../../kit/log.ts'
+import type { DeviceRow } from '../../storage/devices.ts'
 import type { Stores } from '../../storage/stores.ts'
 import type { AgentUpdates, UpdateRequest } from './agent-updates.ts'
 import { mayUse, type Joining } from './joining.ts'
 import type { Presence } from './presence.ts'
 import type { Rules } from '../callers/rules.ts'
-import type { Tokens } from '../callers/tokens.ts'
+import type { DeviceFacts, Tokens } from '../callers/tokens.ts'
 
 export interface EnrolmentParts {
   stores: Stores
@@ -33,7 +39,11 @@ export interface EnrolmentParts {
 }
 
 interface Known {
-  readonly token: string
+  /** The token for callers who say the same again, when there was one. */
+  shared?: string
+  /** What the tokens carry. */
+  readonly said: DeviceFacts
+  readonly isProved: boolean
   readonly name: string
   readonly tenant_id: string
   readonly status: DeviceStatus
@@ -71,6 +81,10 @@ export const infoColumns = (info: Partial<Device['info']>) => ({
   info_platform: factText(info.platform),
 })
 
+/** Whether the device has ever proved its key: by a signature, or by the host key of its SSH server. */
+export const isKeyProved = ({ proved, proved_token }: Pick<DeviceRow, 'proved' | 'proved_token'>): boolean =>
+  proved === 1 || proved_token !== null
+
 /** The columns that are the same for every new device. */
 export const freshDevice = (now: string) =>
   ({
@@ -95,6 +109,8 @@ export function enrolment(parts: EnrolmentParts): Rules<'devices'>['auth'] {
     news++
     known.delete(uid)
   })
+  // Its agent may start again, and then gets a token to itself.
+  bus.hear('device.offline', ({ uid }) => known.delete(uid))
   bus.hear('namespace.changed', ({ tenant_id }) => {
     news++
     namespaceNames.delete(tenant_id)
@@ -131,23 +147,31 @@ export function enrolment(parts: EnrolmentParts): Rules<'devices'>['auth'] {
     const facts = `${id}\n${pretty_name}\n${version}\n${arch}\n${platform}\n${caller.source}\n${told}`
     let device = known.get(uid)
     let namespace = namespaceNames.get(tenant_id)
+    let isSole = false
     if (token || device?.facts !== facts || namespace === undefined) {
       const before = news
       const found = uuid.test(tenant_id) ? await stores.namespaces.find(tenant_id) : undefined
       if (!found) throw noNamespace()
       namespace = found.name
       device = await record(tenant_id)
+      isSole = true
       if (news === before) {
         namespaceNames.set(tenant_id, namespace)
         known.set(uid, device)
       }
     }
-    presence.seen(uid)
-    if (body.sessions?.length) await stores.of(tenant_id).sessions.touch(uid, body.sessions, iso(clock.now()))
-    const { name, status } = device
+    if (!device.isProved) {
+      presence.seen(uid)
+      if (body.sessions?.length)
+        await stores.of(tenant_id).sessions.touch(uid, body.sessions, iso(clock.now()))
+    }
+    const { name, status, said } = device
+    const claims = { uid, tenant: tenant_id, said }
     return {
       uid,
-      token: device.token,
+      token: isSole
+        ? await tokens.forDevice({ ...claims, sole: true })
+        : (device.shared ??= await tokens.forDevice(claims)),
       name,
       namespace,
       status,
@@ -170,10 +194,12 @@ export function enrolment(parts: EnrolmentParts): Rules<'devices'>['auth'] {
         name: nameFrom(hostname, mac),
         status: 'pending',
       }
+      const isProved = row !== undefined && isKeyProved(row)
       // Only what differs: an update may be asked for at this moment.
-      const changed = row
-        ? Object.entries(reported).filter(([key, value]) => row[key as keyof typeof row] !== value)
-        : []
+      const changed =
+        row && !isProved
+          ? Object.entries(reported).filter(([key, value]) => row[key as keyof typeof row] !== value)
+          : []
       if (changed.length > 0) await devices.save(uid, Object.fromEntries(changed))
       if (!row || (token && mayUse(row, token)))
         try {
@@ -199,7 +225,8 @@ export function enrolment(parts: EnrolmentParts): Rules<'devices'>['auth'] {
           throw error
         }
       return {
-        token: known.get(uid)?.token ?? (await tokens.forDevice({ uid, tenant: tenant_id })),
+        said: { info: { id, pretty_name, version, arch, platform }, ...(report ? { agent: report } : {}) },
+        isProved,
         name,
         tenant_id,
         status,

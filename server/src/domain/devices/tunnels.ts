@@ -1,10 +1,16 @@
 // Which devices may open a tunnel, and what a tunnel says about a device: while one is open the device is
-// online. Pending devices may open one, so that people can reach them the moment they are accepted.
+// online. Pending devices may open one, so that people can reach them the moment they are accepted. Anybody
+// who knows a device can get a token for it. So what such a token's calls say of the device, and what they
+// change, counts only after a tunnel with that very token has proved the device's key.
 import { Failure } from '@hawser/contract/failures'
 import { iso, type Clock } from '../../kit/clock.ts'
+import type { Bus } from '../../bus/bus.ts'
+import type { DeviceRow } from '../../storage/devices.ts'
 import type { Stores } from '../../storage/stores.ts'
-import type { Gate } from '../callers/callers.ts'
+import type { Gate, SignedDevice } from '../callers/callers.ts'
+import { infoColumns } from './enrolment.ts'
 import type { Presence } from './presence.ts'
+import type { DeviceReports } from './reports.ts'
 import type { ShellHubTokens } from '../callers/shellhub-tokens.ts'
 
 export interface TunnelDevice {
@@ -14,11 +20,14 @@ export interface TunnelDevice {
   readonly public_key: string
   /** Its agent proved once that it has the private key, so every later tunnel must prove it, too. */
   readonly mustProve: boolean
-  /**
-   * The device came from a ShellHub and now uses a token of ours. Once its agent has proved itself,
-   * ShellHub's token does not count any more.
-   */
-  readonly renewed?: boolean
+  /** A proof of the key changes something, though the tunnel may not need it. */
+  readonly wantsProof?: boolean
+  /** What the proof changes of the stored device. */
+  readonly onProof?: Partial<Pick<DeviceRow, 'token_at' | 'proved_token'>>
+  /** Nobody has proved its key by a token so far. */
+  readonly isFirstProof?: boolean
+  /** What the caller who got the token said of the device. */
+  readonly said?: SignedDevice['said']
   /** Of its agent, as it was last reported. */
   readonly version?: string
   /** Nobody may have anything running on it: it is pending or unused. */
@@ -37,14 +46,20 @@ export class RefusedDevice extends Failure {
 export interface TunnelRules {
   /**
    * Throws a Failure unless the token is that of a device which may connect, and a RefusedDevice if it was
-   * one. It calls `inTurn` before it
-   * reads the database: after a restart most devices must wait, and these should cost no query.
+   * one. It calls `inTurn` before it reads the database: after a restart most devices must wait, and these
+   * should cost no query. `source` is the address that the tunnel comes from.
    */
-  admit(bearer: string | undefined, inTurn: (uid: string) => void): Promise<TunnelDevice>
+  admit(bearer: string | undefined, inTurn: (uid: string) => void, source: string): Promise<TunnelDevice>
   /** The agent proved itself by a signature; from now on it must always do so. */
   proved(device: TunnelDevice): Promise<void>
-  /** The agent has the private key, in whichever way it proved that. */
-  recognised(device: TunnelDevice): Promise<void>
+  /**
+   * The agent has the private key, in whichever way it proved that. `reports`: it says in the tunnel what
+   * there is to know of the device.
+   */
+  recognised(
+    device: TunnelDevice,
+    tunnel: { readonly source?: string | undefined; readonly reports: boolean },
+  ): Promise<void>
   /** A heartbeat through the tunnel. */
   up(device: TunnelDevice, number: number): void
   down(device: TunnelDevice, number: number): Promise<void>
@@ -66,6 +81,8 @@ export interface TunnelParts {
   gate: Gate
   shellHub: Pick<ShellHubTokens, 'replaced' | 'countIn'>
   presence: Presence
+  reports: Pick<DeviceReports, 'take'>
+  bus: Bus
   clock: Clock
   /** Whether there are other nodes; then the database numbers tunnels. */
   clustered: boolean
@@ -76,24 +93,36 @@ export function tunnelRules({
   gate,
   shellHub,
   presence,
+  reports,
+  bus,
   clock,
   clustered,
 }: TunnelParts): TunnelRules {
   let claimed = 0
   return {
-    async admit(bearer, inTurn) {
-      const { uid, tenant_id, byShellHub } = await gate.deviceOfToken(bearer)
+    async admit(bearer, inTurn, source) {
+      const { uid, tenant_id, byShellHub, sole_token, said } = await gate.deviceOfToken(bearer)
       inTurn(uid)
       const row = await stores.of(tenant_id).devices.find(uid)
       if (!row || row.status === 'rejected') throw new RefusedDevice(uid)
       if (byShellHub && shellHub.replaced(row)) throw new Failure('unauthenticated')
-      const renewed = !byShellHub && row.token_at === null && (await shellHub.countIn(tenant_id))
+      // Once an agent has proved itself with a token of ours, ShellHub's does not count any more. Only after
+      // the proof: anyone who knows the device can get a token, and would otherwise lock out its agent.
+      const isRenewed = !byShellHub && row.token_at === null && (await shellHub.countIn(tenant_id))
+      const isUnbound =
+        row.proved_token === null || (sole_token !== undefined && sole_token !== row.proved_token)
       return {
         uid: row.uid,
         tenant_id: row.tenant_id,
         public_key: row.public_key,
         mustProve: row.proved === 1,
-        renewed,
+        wantsProof: isRenewed || isUnbound || isNews(row, said, source),
+        onProof: {
+          ...(isRenewed ? { token_at: iso(clock.now()) } : {}),
+          ...(isUnbound ? { proved_token: sole_token ?? '' } : {}),
+        },
+        isFirstProof: row.proved_token === null,
+        said,
         version: row.info_version,
         unaccepted: row.status !== 'accepted',
       }
@@ -101,10 +130,16 @@ export function tunnelRules({
     async proved({ tenant_id, uid, mustProve }) {
       if (!mustProve) await stores.of(tenant_id).devices.save(uid, { proved: 1 })
     },
-    async recognised({ tenant_id, uid, renewed }) {
-      // Only after the proof: anyone who knows a device's identity can get a token for it, and would
-      // otherwise lock out its agent.
-      if (renewed) await stores.of(tenant_id).devices.save(uid, { token_at: iso(clock.now()) })
+    async recognised(device, tunnel) {
+      const { tenant_id, uid, onProof = {} } = device
+      if (!device.wantsProof) return
+      const { devices } = stores.of(tenant_id)
+      if (Object.keys(onProof).length > 0) await devices.save(uid, onProof)
+      if (!tunnel.reports) await reports.take(device, device.said ?? {}, tunnel.source)
+      if (!device.isFirstProof) return
+      // Auth device remembers on every node whether the key was ever proved.
+      const row = await devices.find(uid)
+      if (row) bus.tell('device.changed', { tenant_id, uid, status: row.status })
     },
     // The numbers of a single node are not in the database.
     up: ({ uid }, number) => presence.up(uid, clustered ? number : 0),
@@ -122,4 +157,10 @@ export function tunnelRules({
       return number
     },
   }
+}
+
+/** Whether the device is said to be something else than what is stored, or comes from another address. */
+function isNews(row: DeviceRow, said: SignedDevice['said'], source: string): boolean {
+  const facts: Partial<DeviceRow> = { remote_addr: source, ...(said?.info ? infoColumns(said.info) : {}) }
+  return (Object.keys(facts) as (keyof DeviceRow)[]).some((name) => row[name] !== facts[name])
 }

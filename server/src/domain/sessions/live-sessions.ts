@@ -49,6 +49,8 @@ export interface LiveSession {
     type?: 'shell' | 'exec' | 'subsystem'
     term?: string
     recorded?: 1
+    /** The gateway records it, whatever else was posted. */
+    posted?: 0
     unrecorded?: 1
     secrets_masked?: number
     /** When its recordings are to be indexed for the search. */

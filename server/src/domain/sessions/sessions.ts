@@ -28,6 +28,8 @@ export interface SessionParts {
   clock: Clock
   recordings: Recordings
   tickets: Pick<WatchTickets, 'give'>
+  /** Whether the device has a tunnel, on any node. Throws when that cannot be found out. */
+  isConnected(uid: string): Promise<boolean>
   /** Whether a data budget that is used up says that sessions on the device are not recorded. */
   stopsRecordings(tenant_id: string, device_uid: string): Promise<boolean>
   /** The asciicast of a session of which nothing was recorded. */
@@ -94,6 +96,21 @@ export function sessions(parts: SessionParts): Pick<Rules<'sessions'>, Verbs> & 
     return row
   }
 
+  /**
+   * The session for a call that reports on it. A device reports on live sessions of its own tunnel, with the
+   * token that has proved its key there, and never on those that the gateway records itself.
+   */
+  async function mustReport(uid: string, caller: MemberCaller | DeviceCaller): Promise<SessionRow> {
+    const row = await mustFind(uid, caller)
+    if (caller.kind !== 'device') return row
+    if (!caller.proved || row.active === 0 || !(await parts.isConnected(caller.uid)))
+      throw new Failure('notFound')
+    const isOurs = row.recorded === 1 && row.posted === 0
+    if (isOurs || recordings.live(caller.tenant_id, uid).length > 0)
+      throw new Failure('conflict', { message: 'The gateway records this session itself.' })
+    return row
+  }
+
   function going(uid: string, channel: number | undefined, { tenant_id }: MemberCaller): Recording {
     const all = recordings.live(tenant_id, uid)
     const one = channel === undefined ? all.at(-1) : all.find(({ name }) => name.channel === channel)
@@ -153,7 +170,7 @@ export function sessions(parts: SessionParts): Pick<Rules<'sessions'>, Verbs> & 
       return { events: rows.map(eventOf), next: last && rows.length === limit ? last.seq : null }
     },
     async setAuthenticated({ params, body }, caller) {
-      await mustFind(params.uid, caller)
+      await mustReport(params.uid, caller)
       if (body.authenticated !== undefined)
         await stores
           .of(caller.tenant_id)
@@ -223,13 +240,15 @@ export function sessions(parts: SessionParts): Pick<Rules<'sessions'>, Verbs> & 
     async record({ params, body }, caller) {
       if (body.uid !== params.uid)
         throw new Failure('unprocessable', { message: 'uid: the path names another session' })
-      const { device_uid, username, term, recorded } = await mustFind(params.uid, caller)
+      const { device_uid, username, term, recorded } = await mustReport(params.uid, caller)
       const { tenant_id } = caller
       if ((await stores.namespaces.find(tenant_id))?.session_record !== 1) return
       if (await parts.stopsRecordings(tenant_id, device_uid)) return
       // The session is marked as recorded first, so that a removal always finds the recording.
       if (recorded === 0)
-        await stores.of(tenant_id).sessions.save(params.uid, { recorded: 1, index_at: iso(clock.now()) })
+        await stores
+          .of(tenant_id)
+          .sessions.save(params.uid, { recorded: 1, posted: 1, index_at: iso(clock.now()) })
       const { message, width, height } = body
       const about = { tenant_id, session_uid: params.uid, device_uid, username, term }
       await recordings.post(about, { message, width, height }).catch((cause: unknown) => {

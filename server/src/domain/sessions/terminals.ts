@@ -2,7 +2,7 @@
 // once, for half a minute, and contains what the login on the device needs, so that no password appears in an
 // address. Tickets live in memory and are written nowhere. A terminal lasts as long as its user's sign-in.
 import { Failure } from '@hawser/contract/failures'
-import type { Bus } from '../../bus/bus.ts'
+import type { Bus, HeldName } from '../../bus/bus.ts'
 import { newUid } from '../../kit/ids.ts'
 import { hashOf } from '../../kit/secrets.ts'
 import { second_ms, type Clock } from '../../kit/clock.ts'
@@ -63,7 +63,7 @@ export interface TerminalParts {
   keys: KeyReader
   bus: Bus
   /** Lets other nodes find this node under the name. */
-  register(name: string): Disposable
+  register(name: string): HeldName
 }
 
 /** The name of a ticket on the bus. It has the token's hash, because other nodes must not learn the token. */
@@ -93,7 +93,8 @@ export function terminals({
     return { user_id, username, tenant_id, epoch, token_id }
   }
 
-  function give(ticket: TerminalTicket): { token: string } {
+  /** Resolves when the ticket is good on every node. */
+  async function give(ticket: TerminalTicket): Promise<{ token: string }> {
     let own = 0
     for (const one of given.values()) if (one.ticket.user_id === ticket.user_id) own += 1
     if (own >= mostOfOne || given.size >= mostOfAll)
@@ -108,6 +109,7 @@ export function terminals({
     }
     const timer = setTimeout(forget, life_ms).unref()
     given.set(token, { ticket, ends_at: clock.now() + life_ms, forget })
+    await name.known()
     return { token }
   }
 
@@ -128,23 +130,24 @@ export function terminals({
     }
   }
 
-  function filesTicket(session_uid: string, holder: TicketHolder): string | undefined {
+  async function filesTicket(session_uid: string, holder: TicketHolder): Promise<string | undefined> {
     const terminal = open.get(session_uid)
     if (terminal?.user_id !== holder.user_id || terminal.tenant_id !== holder.tenant_id) return undefined
     // Copies field by field: a question from another node may have any others.
     const { user_id, username, tenant_id, epoch, token_id } = holder
-    return give({ user_id, username, tenant_id, epoch, token_id, kind: 'files', session_uid }).token
+    const ticket = { user_id, username, tenant_id, epoch, token_id, kind: 'files', session_uid } as const
+    return (await give(ticket)).token
   }
 
-  function attachTicket(
+  async function attachTicket(
     session_uid: string,
     { holder, scrollback, after }: { readonly holder: TicketHolder } & AttachWish,
-  ): string | undefined {
+  ): Promise<string | undefined> {
     if (continuable.get(session_uid) !== holder.user_id) return undefined
     // Copies field by field, as above.
     const { user_id, username, tenant_id, epoch, token_id } = holder
     const whose = { user_id, username, tenant_id, epoch, token_id }
-    return give({ ...whose, kind: 'attach', session_uid, scrollback, after }).token
+    return (await give({ ...whose, kind: 'attach', session_uid, scrollback, after })).token
   }
 
   return {
@@ -187,7 +190,7 @@ export function terminals({
       const holder = holderOf(caller)
       // The terminal may be on another node, which then gives the ticket.
       const token =
-        filesTicket(body.session, holder) ??
+        (await filesTicket(body.session, holder)) ??
         (await bus.seek(terminalName(body.session), JSON.stringify(holder)))
       if (token === undefined) throw new Failure('notFound', { message: 'You have no such terminal open.' })
       return { token }
@@ -199,7 +202,7 @@ export function terminals({
       const asked = { holder, scrollback: body.scrollback ?? false, after: body.after }
       // The session may be on another node, which then gives the ticket.
       const token = isOwn
-        ? (attachTicket(body.session, asked) ??
+        ? ((await attachTicket(body.session, asked)) ??
           (await bus.seek(attachName(body.session), JSON.stringify(asked))))
         : undefined
       if (token === undefined && isOwn && row.held_until !== '')

@@ -48,6 +48,7 @@ import { agentBuilds } from './0042-agent-builds.ts'
 import { trafficByDay } from './0043-traffic-by-day.ts'
 import { billingOnce } from './0044-billing-once.ts'
 import { containerNames } from './0045-container-names.ts'
+import { provedTokens } from './0047-proved-tokens.ts'
 
 export interface Migration {
   readonly name: string
@@ -100,6 +101,7 @@ export const migrations: readonly Migration[] = [
   trafficByDay,
   billingOnce,
   containerNames,
+  provedTokens,
 ]
 
 /** Brings the schema up to date; gives the names of what was done. */

@@ -8,6 +8,7 @@ import { randomBytes } from 'node:crypto'
 import type { Duplex } from 'node:stream'
 import { keepAlive_ms, ping_ms, tunnelPaths, type TunnelMessage } from '@hawser/contract/tunnel'
 import { SocketLost } from '@hawser/mux'
+import type { HeldName } from '../../bus/bus.ts'
 import type { Meter } from '../meter.ts'
 import { Unreachable, type Tunnel, type TunnelDevice, type TunnelEnd } from '../tunnel.ts'
 
@@ -29,14 +30,14 @@ export interface StreamSocket {
 
 /** Pick-ups of all tunnels that are being waited for, by their secret. */
 export interface PickUps {
-  expect(accept: (picked: StreamSocket) => void): { readonly id: string } & Disposable
+  expect(accept: (picked: StreamSocket) => void): { readonly id: string } & HeldName
   has(id: string): boolean
   /** Takes the WebSocket that came for this id; undefined when nobody waits for it. */
   claim(id: string): ((picked: StreamSocket) => void) | undefined
 }
 
 /** `hold` lets other nodes know that the pick-up is waited for here: an agent may bring it to any of them. */
-export function pickUps(hold: (name: string) => Disposable): PickUps {
+export function pickUps(hold: (name: string) => HeldName): PickUps {
   const expected = new Map<string, (picked: StreamSocket) => void>()
   return {
     expect(accept) {
@@ -45,6 +46,7 @@ export function pickUps(hold: (name: string) => Disposable): PickUps {
       expected.set(id, accept)
       return {
         id,
+        known: () => held.known(),
         [Symbol.dispose]() {
           held[Symbol.dispose]()
           expected.delete(id)
@@ -99,6 +101,7 @@ export function revdialTunnel(device: TunnelDevice, control: Duplex, waiting: Pi
     limit.addEventListener('abort', stop, { once: true })
     refusals.set(connPath, arrived.reject)
     try {
+      await Promise.race([expected.known(), arrived.promise])
       limit.throwIfAborted()
       say({ command: 'conn-ready', connPath })
       // The original says so after every such line; agents count only these.
