@@ -143,7 +143,7 @@ export const invitations = {
     method: 'POST',
     path: '/api/invitations/sign-up',
     access: anyone,
-    audit: ['user.registered', 'member.added', 'user.signed-in'],
+    audit: ['user.registered', 'user.removed', 'member.added', 'user.signed-in'],
     body: Type.Object({
       token: Token,
       name: Type.String({ minLength: 1, maxLength: 64 }),

@@ -131,7 +131,7 @@ export const system = {
     method: 'POST',
     path: '/api/setup',
     access: anyone,
-    audit: ['user.created', 'namespace.created', 'user.signed-in'],
+    audit: ['user.created', 'user.removed', 'namespace.created', 'user.signed-in'],
     body: Type.Object({
       code: Type.String({ minLength: 1, maxLength: 128 }),
       name: Type.String({ minLength: 1, maxLength: 64 }),

@@ -124,7 +124,7 @@ export const users = {
   update: operation({
     title: 'Update user',
     summary:
-      'Changes the caller’s own profile or password; absent fields stay as they are. A new password ends all other tokens, and the invitations that the caller made.',
+      'Changes the caller’s own profile or password; absent fields stay as they are. A username with an @ must be the caller’s own confirmed address. A new password ends all other tokens, and the invitations that the caller made.',
     method: 'PATCH',
     path: '/api/users',
     access: user,
@@ -175,7 +175,8 @@ export const users = {
   }),
   register: operation({
     title: 'Register user',
-    summary: 'Creates an account, which waits for its e-mail address to be confirmed.',
+    summary:
+      'Creates an account, which waits for its e-mail address to be confirmed, for seven days. A username with an @ must be that address.',
     method: 'POST',
     path: '/api/register',
     access: anyone,
@@ -206,11 +207,12 @@ export const users = {
   }),
   activate: operation({
     title: 'Validate activation link',
-    summary: 'Confirms an account with the token of the e-mail.',
+    summary:
+      'Confirms an account with the token of the e-mail. Other accounts that wait for the same address end.',
     method: 'GET',
     path: '/api/user/validation_account',
     access: anyone,
-    audit: 'user.activated',
+    audit: ['user.activated', 'user.removed'],
     query: Type.Object({ email: Identifier, token: Secret }),
     failures: ['wrongToken'],
     example: { query: { email: sample.unconfirmed.email, token: sample.activationToken } },
@@ -222,7 +224,7 @@ export const users = {
     method: 'POST',
     path: '/api/user/confirm_email',
     access: anyone,
-    audit: 'user.email.confirmed',
+    audit: ['user.email.confirmed', 'user.removed'],
     body: Type.Object({ token: Secret }),
     failures: ['wrongToken'],
     example: { body: { token: sample.confirmToken } },

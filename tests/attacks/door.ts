@@ -34,9 +34,9 @@ export const withoutReference = (sentence: string): string =>
 export const onlineDevice = `${sample.namespace}.crane-9`
 export const sshid = `pilot@${onlineDevice}`
 
-export async function startDoor(env: Record<string, string> = {}): Promise<Door> {
+export async function startDoor(env: Record<string, string> = {}, folder?: string): Promise<Door> {
   await using opened = new AsyncDisposableStack()
-  const service = opened.use(await startService({ env }))
+  const service = opened.use(await startService(folder === undefined ? { env } : { env, folder }))
   const world = await buildWorld(service)
   const agent = opened.use(
     await startOldAgent(service, { version: 2, tenant_id: sample.tenant, hostname: 'crane-9' }),

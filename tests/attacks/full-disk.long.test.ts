@@ -24,8 +24,8 @@ const settings = { HAWSER_DISK_LOW: '40', HAWSER_DISK_RESERVE: '4', HAWSER_METRI
 /**
  * The program with its data folder on a small disk, which is there for this process alone and goes with it.
  */
-async function onSmallDisk(folder: string): Promise<{ program: Program; disk: string }> {
-  const line = 'mount -t tmpfs -o size=96m none "$0" && exec "$@"'
+async function onSmallDisk(folder: string, first = 'true'): Promise<{ program: Program; disk: string }> {
+  const line = `mount -t tmpfs -o size=96m none "$0" && ${first} && exec "$@"`
   const program = await startProgram({
     folder,
     env: settings,
@@ -93,7 +93,7 @@ test('who fills the disk shuts nobody out, and does not go unnoticed', async () 
   const extra = (await olga.api.namespaces.create({ body: { name: 'spare' } })).body.tenant_id
 
   fill(disk, 0)
-  const { token } = (await eventually(login)).body
+  const { token } = (await login()).body
   expect(await health(program)).toEqual([200, 'full'])
   expect(await figure(program, 'hawser_disk_state')).toBe(2)
   expect(existsSync(reserve)).toBe(false)
@@ -123,6 +123,22 @@ test('who fills the disk shuts nobody out, and does not go unnoticed', async () 
   expect(existsSync(reserve)).toBe(true)
   await login()
   await api.namespaces.create({ body: { name: 'another' } })
+})
+
+test('the first who signs in on a full disk is let in, because the server makes room and tries again', async () => {
+  using folder = temporaryFolder()
+  // The write-ahead log of a server that has just started has no room of its own yet.
+  const admin = `HAWSER_DATA="$0" "$1" "$2" admin`
+  const command = `${admin} migrate >&2 && ${admin} user create olga rope-and-anchor olga@example.com >&2`
+  const { program, disk } = await onSmallDisk(folder.path, command)
+  await using _ = program
+  fill(disk, 5 * megabyte)
+  await eventually(async () => expect(await figure(program, 'hawser_disk_state')).toBe(1))
+  fill(disk, 0)
+  const body = { username: 'olga', password: 'rope-and-anchor' }
+  expect((await program.api().users.login({ body })).status).toBe(200)
+  expect(await health(program)).toEqual([200, 'full'])
+  expect(existsSync(path.join(disk, 'reserve'))).toBe(false)
 })
 
 test('a reserve that cannot be written leaves nothing behind, and is not tried again at once', async () => {

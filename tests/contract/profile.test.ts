@@ -136,6 +136,7 @@ describe('Update user', () => {
     ['a username of 31 letters', { username: 'x'.repeat(31) }, ['username']],
     ['a username with a blank', { username: 've ra' }, ['username']],
     ['a username with a slash', { username: 've/ra' }, ['username']],
+    ['a username with an @ that is not the address', { username: 'A-z_0.9@b' }, ['username']],
     ['an e-mail without an @', { email: 'vera.example.com' }, ['email']],
     ['an e-mail with two', { email: 'vera@a@example.com' }, ['email']],
     ['an e-mail with a line break', { email: 'vera@example.com\nbcc: x@example.com' }, ['email']],
@@ -165,7 +166,7 @@ describe('Update user', () => {
   test.each([
     ['the longest', { name: 'x'.repeat(64), username: 'x'.repeat(30) }],
     ['the shortest', { name: 'x', username: 'a-_' }],
-    ['every sign that a username may have', { username: 'A-z_0.9@b' }],
+    ['every sign that a username may have', { username: 'A-z_0.9' }],
   ])('%s are taken', async (_, body) => {
     await using service = await startService()
     const { api } = await asObserver(service)
@@ -248,15 +249,10 @@ describe('what somebody else has', () => {
           .users.login({ body: { username: operator.username, password: operator.password } })
       ).body.token,
     })
-    await other.users.update({ body: { username: 'pier@example.com' } })
-    const failure = await refused(api.users.update({ body: { email: 'Pier@example.com' } }))
+    await other.users.update({ body: { username: operator.email } })
+    const failure = await refused(api.users.update({ body: { email: 'OSKAR@example.com' } }))
     expect([failure.status, failure.body]).toEqual([409, ['email']])
-    const registering = {
-      name: 'Pierre',
-      username: 'pierre',
-      email: 'pier@example.com',
-      password: 'lighthouse',
-    }
+    const registering = { name: 'Pierre', username: 'pierre', email: operator.email, password: 'lighthouse' }
     expect((await refused(service.api().users.register({ body: registering }))).body).toEqual(['email'])
     const crossed = { ...registering, email: 'pierre@example.com', username: observer.email }
     expect((await refused(service.api().users.register({ body: crossed }))).body).toEqual(['username'])

@@ -65,7 +65,7 @@ describe('the first set-up', () => {
   test('names the namespace after the user where no name is given', async () => {
     await using service = await startService()
     const { namespace: _, ...unnamed } = sam
-    const body = { code: await codeOf(service), ...unnamed, username: 'Sam.of@Sea' }
+    const body = { code: await codeOf(service), ...unnamed, username: 'Sam.of_Sea' }
     const session = (await service.api().system.setup({ body })).body
     const { body: namespace } = await service
       .api({ token: session.token })

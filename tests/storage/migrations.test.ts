@@ -7,6 +7,8 @@ import path from 'node:path'
 import { text } from 'node:stream/consumers'
 import { sql } from 'kysely'
 import { describe, expect, test, vi } from 'vitest'
+import { openPostgres } from '../../server/src/storage/dialects/postgres.ts'
+import { openSqlite } from '../../server/src/storage/dialects/sqlite.ts'
 import { migrations } from '../../server/src/storage/migrations/index.ts'
 import { databases, namespace, openAt, page, refusal, user, type Place, type Storage } from './databases.ts'
 
@@ -76,7 +78,7 @@ test('a migration keeps its number, by which databases know what they have: a ne
   data budgets, audit, people, search, reasons, masked secrets, session events, audit streams, held
   sessions, audit-pages, search-people, shared sessions, budget-emails, session invitations, sign-ins,
   member invitations, session-filters, device notes, kept terminals, agent builds, traffic by
-  day, billing once, container names, proved tokens`
+  day, billing once, container names, confirmed addresses, proved tokens`
   expect(migrations.map(({ name }) => name)).toEqual(inOrder.trim().replaceAll(/\s+/g, ' ').split(', '))
 })
 
@@ -148,6 +150,57 @@ describe.each(databases)('$name', (database) => {
     await sql`alter table namespaces add column motto text`.execute(there.opened.db)
     await ask()
     await ask()
+  })
+
+  test('users keep their members, tokens and namespaces when the table of users is made anew', async () => {
+    using place = await database.fresh()
+    const step = migrations.findIndex(({ name }) => name === 'confirmed addresses')
+    {
+      await using before = place.url
+        ? openPostgres(place.url, () => undefined)
+        : await openSqlite(path.join(place.folder, 'hawser.db'))
+      const run = (statement: string) => sql.raw(statement).execute(before.db)
+      await run('create table schema_migrations (number integer primary key, name text, applied_at text)')
+      for (const [index, { name, statements }] of migrations.slice(0, step).entries()) {
+        for (const statement of statements(before.name)) await run(statement)
+        await run(`insert into schema_migrations values (${index + 1}, '${name}', 'then')`)
+      }
+      for (const [id, email, former] of [
+        ['olga', 'olga@example.com', 'null'],
+        ['adam', 'adam@new.example', `'adam@example.com'`],
+        // Two requests at one moment could leave this behind.
+        ['eve', 'adam@example.com', 'null'],
+      ])
+        await run(`insert into users (id, username, email, former_email, name, password, confirmed, epoch, email_marketing,
+          max_namespaces, mfa_step, created_at, registered) values ('${id}', '${id}', '${email}', ${former}, '${id}', 'hash', 1,
+          7, 0, -1, 0, 'then', 1)`)
+      await run(`insert into namespaces (tenant_id, name, owner, session_record, connection_announcement, max_devices, created_at)
+        values ('here', 'here', 'olga', 1, '', -1, 'then')`)
+      await run(
+        `insert into members (tenant_id, user_id, role, epoch, created_at) values ('here', 'olga', 'owner', '1', 'then')`,
+      )
+      await run(
+        `insert into one_time_tokens (kind, hash, user_id, tries, expires_at) values ('recovery', 'x', 'adam', 0, 'z')`,
+      )
+    }
+    await using storage = await openAt(place)
+    expect(storage.opened.migrated[0]).toBe('confirmed addresses')
+    const { stores, opened } = storage
+    expect(await stores.users.find('olga')).toMatchObject({
+      email: 'olga@example.com',
+      epoch: 7,
+      registered: 1,
+    })
+    expect((await stores.namespaces.members('here')).map(({ id }) => id)).toEqual(['olga'])
+    expect(await stores.tokens.find('recovery', 'x', 'a')).toMatchObject({ user_id: 'adam', typed: null })
+    expect((await stores.users.findByConfirmedEmail('adam@example.com'))?.id).toBe('adam')
+    // References are followed again.
+    await stores.users.remove('adam')
+    expect(await stores.tokens.find('recovery', 'x', 'a')).toBeUndefined()
+    await expect(stores.users.remove('olga')).rejects.toThrow()
+    await expect(
+      opened.db.insertInto('mfa_recovery_codes').values({ user_id: 'x', hash: 'y' }).execute(),
+    ).rejects.toThrow()
   })
 
   test('a schema that is one step ahead is served: the other node of an upgrade made it so', async () => {

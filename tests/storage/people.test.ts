@@ -110,6 +110,64 @@ describe.each(databases)('$name', (database) => {
     expect(stores.isDuplicate(error)).toBe(true)
   })
 
+  test('any number of accounts claim an address, and one has it confirmed', async () => {
+    const email = `${unique('claimed')}@example.com`
+    const [owner, member, changing, waiting] = [
+      user({ email, confirmed: 0, registered: 1 }),
+      user({ email, confirmed: 0, registered: 1, created_at: '2020-01-01T00:00:00.000Z' }),
+      user({ email, former_email: `${unique('former')}@example.com` }),
+      user({ email, confirmed: 0, registered: 1, created_at: '2020-01-01T00:00:00.000Z' }),
+    ]
+    for (const row of [owner, member, changing, waiting]) await stores.users.insert(row)
+    const { tenant_id } = await namespace(storage)
+    const epoch = unique('epoch')
+    await stores.namespaces.addMember({
+      tenant_id,
+      user_id: member.id,
+      role: 'observer',
+      epoch,
+      created_at: now,
+    })
+    expect((await stores.addressClaims.of(email, 10)).map(({ id }) => id).toSorted()).toEqual(
+      [owner, member, changing, waiting].map(({ id }) => id).toSorted(),
+    )
+    expect(await stores.users.taken({ email })).toEqual([])
+    await stores.users.save(owner.id, { confirmed: 1 })
+    expect(stores.isDuplicate(await refusal(stores.users.save(waiting.id, { confirmed: 1 })))).toBe(true)
+    expect(stores.isDuplicate(await refusal(stores.users.save(changing.id, { former_email: null })))).toBe(
+      true,
+    )
+    expect(await stores.addressClaims.end(email, owner.id)).toEqual([
+      { id: waiting.id, username: waiting.username },
+    ])
+    expect(await stores.users.find(changing.id)).toEqual({
+      ...changing,
+      email: changing.former_email,
+      former_email: null,
+    })
+    expect((await stores.addressClaims.of(email, 10)).map(({ id }) => id)).toEqual([member.id])
+    await stores.addressClaims.sweep(now)
+    expect(await stores.users.find(member.id)).toEqual(member)
+    expect(await stores.users.find(owner.id)).toMatchObject({ email, confirmed: 1 })
+  })
+
+  test('sources from which people logged in are kept, the newest of many', async () => {
+    const moment = (day: number) => `2030-01-0${day}T00:00:00.000Z`
+    for (const day of [1, 2, 3, 4]) await stores.knownSources.note(`192.0.2.${day}`, moment(day))
+    await stores.knownSources.note('192.0.2.1', moment(5))
+    const listed = async () =>
+      (await stores.knownSources.list(moment(1), 3)).map(({ source }) => source.slice(-1))
+    expect(await listed()).toEqual(['1', '4', '3'])
+    await stores.knownSources.sweep(moment(1), 3)
+    expect((await stores.knownSources.list(moment(1), 9)).map(({ source }) => source.slice(-1))).toEqual([
+      '1',
+      '4',
+      '3',
+    ])
+    await stores.knownSources.sweep(moment(4), 3)
+    expect(await listed()).toEqual(['1'])
+  })
+
   test('an error of another kind is no duplicate', async () => {
     const { tenant_id, here } = await namespace(storage)
     expect(stores.isDuplicate(new Error('23505'))).toBe(false)
@@ -215,7 +273,7 @@ describe.each(databases)('$name', (database) => {
   test('a one-time token is found and spent until it expires, and only as its kind', async () => {
     const hash = unique('hash')
     await stores.tokens.insert({ kind: 'activation', hash, user_id: null, expires_at: later })
-    const whole = { kind: 'activation', hash, user_id: null, tries: 0, expires_at: later }
+    const whole = { kind: 'activation', hash, user_id: null, tries: 0, typed: null, expires_at: later }
     expect(await stores.tokens.find('activation', hash, now)).toEqual(whole)
     expect(await stores.tokens.find('recovery', hash, now)).toBeUndefined()
     expect(await stores.tokens.find('activation', hash, later)).toBeUndefined()

@@ -87,8 +87,10 @@ export const UsernameField = (props: { defaultValue?: string }) => (
     autoComplete="username"
     autoCapitalize="none"
     spellCheck={false}
-    hint={t('3 to 30 letters, digits or any of - _ . @')}
-    wrong={t('A username has 3 to 30 letters, digits or any of - _ . @')}
+    hint={t('3 to 30 letters, digits or any of - _ . or your e-mail address')}
+    wrong={t(
+      'A username has 3 to 30 letters, digits or any of - _ . With an @ it must be your confirmed e-mail address.',
+    )}
     taken={t('This username is taken.')}
   />
 )

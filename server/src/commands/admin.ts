@@ -36,6 +36,10 @@ const matches = (pattern: string, text: string): boolean => new RegExp(pattern, 
 function checkUser(username: string, email: string): void {
   must(matches(patterns.username, username), 'The username needs 3 to 30 letters, digits or - _ . @')
   must(matches(patterns.email, email) && email.length <= 254, 'The e-mail address is not valid.')
+  must(
+    !username.includes('@') || username.toLowerCase() === email.toLowerCase(),
+    'A username with an @ must be the e-mail address of the user.',
+  )
 }
 function checkPassword(password: string): void {
   const { minLength, maxLength } = passwordLength
@@ -48,6 +52,11 @@ function checkPassword(password: string): void {
 async function mustFindUser({ stores }: Rooms, username: string) {
   const user = await stores.users.findByIdentifier(username.toLowerCase())
   if (!user) throw new Failure('notFound', { message: `There is no user ${username}.` })
+  const other = await stores.users.findByUsername(username.toLowerCase())
+  if (other && other.id !== user.id)
+    throw new Failure('conflict', {
+      message: `${username} names two users: it is the username of one and the e-mail address of another. Use the username ${user.username}, or the e-mail address ${other.email}.`,
+    })
   return user
 }
 /**

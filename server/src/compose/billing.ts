@@ -81,6 +81,8 @@ export async function openBilling({
         detail: { what: 'extra subscription ended', subscription_id },
       },
     )
+    // An imported owner may not have confirmed the address yet.
+    if (owner.confirmed === 0) return
     const about = { name: owner.name, namespace: namespace.name, subscription_id }
     await mailer.send(emails(url).extraSubscription({ to: countingEmail(owner), ...about }))
   }

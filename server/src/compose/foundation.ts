@@ -92,7 +92,7 @@ export async function openFoundation(setting: Setting): Promise<Foundation> {
       folder,
       now: () => new Date(clock.now()).toISOString(),
       onError: (err) => log.error({ event: 'database.failed', err }),
-      onFull: () => disks?.data.wasFull(),
+      onFull: () => disks?.data.wasFull() === true,
     }),
   )
   for (const name of database.migrated) log.info({ event: 'schema.migrated', name })

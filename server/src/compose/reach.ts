@@ -26,7 +26,7 @@ import { loginReports, type LoginReports } from '../gateway/login-report.ts'
 import { probe } from '../gateway/probe.ts'
 import { references } from '../gateway/references.ts'
 import { spareLegs, type SpareLegs } from '../gateway/spare-legs.ts'
-import { startups } from '../gateway/startups.ts'
+import { mostSources, remembered_ms, startups } from '../gateway/startups.ts'
 import { terminalEndpoint } from '../http/terminal.ts'
 import { checker, known } from '../http/validate.ts'
 import type { UpgradeHandlers, Upgrade } from '../http/upgrade.ts'
@@ -306,6 +306,14 @@ export async function openReach(rooms: Rooms, config: Config, log: Log): Promise
   const arriving = startups(clock, {
     perSource: config.HAWSER_SSH_PER_SOURCE,
     rate: config.HAWSER_SSH_RATE_LIMIT,
+    memory: {
+      known: await stores.knownSources.list(iso(clock.now() - remembered_ms), mostSources),
+      note: (source, at) =>
+        rooms.background.later(
+          'source.known',
+          async () => void (await stores.knownSources.note(source, iso(at))),
+        ),
+    },
   })
   const screens = screenThread()
   const gateway = await startGateway({

@@ -50,6 +50,7 @@ import { tags } from '../domain/devices/tags.ts'
 import type { DeviceTrafficSums } from '../domain/devices/traffic.ts'
 import { tunnelRules, type TunnelRules } from '../domain/devices/tunnels.ts'
 import type { NamespaceAdministration } from '../domain/namespaces/namespaces.ts'
+import { endOldClaims } from '../domain/people/identity.ts'
 import { fiveTries, lockout } from '../domain/people/lockout.ts'
 import { signIn, type SignInCounters } from '../domain/people/sign-in.ts'
 import { noteUse } from '../domain/people/sign-ins.ts'
@@ -257,6 +258,7 @@ async function makeRooms(setting: Setting): Promise<Rooms> {
     await sweeps({
       stores,
       clock,
+      claims: (before) => endOldClaims(audit, before),
       recordings: sweepRecordings,
       sessions: (moments) => closeLost({ stores, audit }, moments),
       audit: evidence.auditLog.trim,

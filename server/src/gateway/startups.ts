@@ -8,7 +8,7 @@
 //     it the source is refused.
 //   - A source that logged in lately is known. It has a larger share, the slots that are reserved for such
 //     sources, a rate together with all known ones, and no penalties. So one person cannot lock out an
-//     address that many people share.
+//     address that many people share. Known sources are stored, so that a restart does not make them strangers.
 // Sessions do not count here. Browsers, which the HTTP server has authenticated, do not compete for slots.
 import { neighbourhood } from '../kit/address.ts'
 import { BoundedMap } from '../kit/bounded-map.ts'
@@ -20,6 +20,14 @@ export interface StartupsOptions {
   readonly perSource: number
   /** New connections of one source; all sources together may make ten times as many. */
   readonly rate: { readonly max: number; readonly window_ms: number }
+  readonly memory?: SourceMemory
+}
+
+/** A source is stored at its first login and then once an hour. */
+export interface SourceMemory {
+  /** Known from before, newest first. */
+  readonly known: readonly { readonly source: string; readonly logged_in_at: string }[]
+  note(source: string, logged_in_ms: number): void
 }
 
 export const whyRefused = [
@@ -69,8 +77,8 @@ const late_ms = 60 * second_ms
 /** A source with more penalty than this is refused. */
 const bearable_ms = 15 * second_ms
 const mostPenalty_ms = 600 * second_ms
-const remembered_ms = 24 * hour_ms
-const mostSources = 100_000
+export const remembered_ms = 24 * hour_ms
+export const mostSources = 100_000
 
 /** The connections of one source. */
 interface Source {
@@ -86,13 +94,24 @@ export function startups(
   const sources = new Map<string, Source>()
   /** When the penalty of each source ends. */
   const penalties = new BoundedMap<string, number>(mostSources)
-  /** When somebody last logged in from there. */
-  const known = new BoundedMap<string, number>(mostSources)
+  /** When somebody last logged in from there, and when that was last stored. */
+  const known = new BoundedMap<string, { at: number; stored_at: number }>(mostSources)
+  for (const { source, logged_in_at } of options.memory?.known.toReversed() ?? []) {
+    const at = Date.parse(logged_in_at)
+    known.set(source, { at, stored_at: at })
+  }
   const arrivals = limiter(clock, options.rate)
   const pace = { unknown: leakyBucket(clock, options.rate), known: leakyBucket(clock, options.rate) }
   let unauthenticated = 0
 
-  const isKnown = (key: string): boolean => clock.now() - (known.get(key) ?? -Infinity) < remembered_ms
+  const isKnown = (key: string): boolean => clock.now() - (known.get(key)?.at ?? -Infinity) < remembered_ms
+  const learn = (key: string): void => {
+    const at = clock.now()
+    const before = known.get(key)?.stored_at ?? -Infinity
+    const isDue = at - before >= hour_ms
+    known.set(key, { at, stored_at: isDue ? at : before })
+    if (isDue) options.memory?.note(key, at)
+  }
   const sourceOf = (key: string): Source => {
     const source = sources.get(key) ?? { unauthenticated: 0, sessions: 0 }
     sources.set(key, source)
@@ -152,7 +171,7 @@ export function startups(
           state = 'session'
           leave()
           source.sessions += 1
-          known.set(key, clock.now())
+          learn(key)
           penalties.delete(key)
         },
         [Symbol.dispose]() {

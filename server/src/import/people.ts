@@ -86,6 +86,8 @@ async function importUser(run: ImportRun, user: FoundUser): Promise<void> {
       username,
     )
   const recovery = user.recovery_email.toLowerCase()
+  // The address was confirmed there.
+  if (user.confirmed) await inside.addressClaims.end(email, user.id)
   await inside.users.insert({
     id: user.id,
     username,

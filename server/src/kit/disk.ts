@@ -17,8 +17,8 @@ export interface Disk extends Disposable {
   readonly reserve_bytes: number
   /** False when not even the reserve is left. */
   readonly writable: boolean
-  /** A write has failed for want of room; if there is a reserve, the next one succeeds. */
-  wasFull(): void
+  /** A write has failed for want of room. True if there was a reserve, whose room the next one has. */
+  wasFull(): boolean
   /** Looks at once. */
   look(): Promise<void>
 }
@@ -153,9 +153,11 @@ export async function watchDisk(parts: DiskParts): Promise<Disk> {
     },
     wasFull() {
       noRoom_at = performance.now()
-      if (!giveUpReserve()) failed_at = performance.now()
+      const hadReserve = giveUpReserve()
+      if (!hadReserve) failed_at = performance.now()
       become('full')
       void look()
+      return hadReserve
     },
     look,
     [Symbol.dispose]: () => clearInterval(timer),

@@ -13,8 +13,8 @@ export interface DatabaseOptions {
   readonly folder: string
   readonly now: () => string
   readonly onError: (error: Error) => void
-  /** The disk of the SQLite file is full. */
-  readonly onFull?: () => void
+  /** The disk of the SQLite file is full. True if it has made room. */
+  readonly onFull?: () => boolean
 }
 
 const file = 'hawser.db'

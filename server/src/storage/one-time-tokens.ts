@@ -15,10 +15,17 @@ export type TokenKind =
 
 export function tokenStore({ db }: ServerContext) {
   return {
-    insert: (token: { kind: TokenKind; hash: string; user_id: string | null; expires_at: string }) =>
+    insert: (token: {
+      kind: TokenKind
+      hash: string
+      user_id: string | null
+      expires_at: string
+      /** The name that a sign-in was begun with. */
+      typed?: string
+    }) =>
       db
         .insertInto('one_time_tokens')
-        .values({ ...token, tries: 0 })
+        .values({ typed: null, ...token, tries: 0 })
         .execute(),
 
     /** The token, if it is there and still good. */

@@ -33,4 +33,6 @@ export interface PeopleTables {
     sent_at: string
     expires_at: string
   }
+  /** Networks from which somebody logged in by SSH within a day. */
+  known_sources: { source: string; logged_in_at: string }
 }

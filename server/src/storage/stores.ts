@@ -2,6 +2,7 @@
 // their tenant_id (context.ts). The stores that see several namespaces are listed in `acrossNamespaces`.
 import { sql } from 'kysely'
 import { acceptRuleStore } from './accept-rules.ts'
+import { addressClaimStore } from './address-claims.ts'
 import { agentReleaseStore, agentUpdateStore, updateKeyStore } from './agent-updates.ts'
 import { announcementStore } from './announcements.ts'
 import { apiKeyStore } from './api-keys.ts'
@@ -24,6 +25,7 @@ import { enrolmentTokenStore, presentedTokenStore } from './enrolment-tokens.ts'
 import { firewallStore } from './firewall.ts'
 import { hostKeyStore } from './host-keys.ts'
 import { identityChangeStore } from './identity-changes.ts'
+import { knownSourceStore } from './known-sources.ts'
 import { oldRefusalStore, refusalStore } from './login-refusals.ts'
 import { memberInvitationStore, presentedMemberInvitationStore } from './member-invitations.ts'
 import { namespaceStore } from './namespaces.ts'
@@ -122,6 +124,7 @@ function ofServer(context: ServerContext) {
     identityChanges: identityChangeStore(context),
     tokens: tokenStore(context),
     attempts: attemptStore(context),
+    knownSources: knownSourceStore(context),
     signingKeys: signingKeyStore(context),
     hostKeys: hostKeyStore(context),
     certificates: certificateStore(context),
@@ -138,6 +141,8 @@ function acrossNamespaces(context: AllNamespaces) {
   return {
     /** Namespaces themselves and their members: who belongs where is asked before there is a namespace. */
     namespaces: namespaceStore(context),
+    /** Whether somebody relies on an account that nobody has confirmed is asked in every namespace. */
+    addressClaims: addressClaimStore(context),
     /** A token or a key says by itself which namespace it is of. */
     callers: callerStore(context),
     /** Likewise an enrolment token. */
@@ -207,7 +212,7 @@ export function stores(opened: Opened) {
     /**
      * All or nothing. Inside, use only the stores that are handed over, and wait for nothing but the
      * database: other requests wait for a SQLite transaction to end. The work may be run again from its
-     * beginning when it met another transaction on PostgreSQL, so it changes nothing but the database.
+     * beginning when it met another transaction or a full disk, so it changes nothing but the database.
      */
     transaction: <T>(work: (stores: StoresInTransaction) => Promise<T>): Promise<T> =>
       opened.again(() =>

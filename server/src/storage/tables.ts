@@ -17,7 +17,10 @@ export interface Tables extends AuditTables, PeopleTables {
     id: string
     username: string
     email: string
-    /** The confirmed address while `email` waits to be confirmed; null: `email` itself counts. */
+    /**
+     * The confirmed address while `email` waits to be confirmed; null: `email` itself counts, if the account is
+     * confirmed. Confirmed addresses are unique; others may claim the same one.
+     */
     former_email: string | null
     name: string
     recovery_email: string | null
@@ -68,6 +71,8 @@ export interface Tables extends AuditTables, PeopleTables {
     hash: string
     user_id: string | null
     tries: number
+    /** The name that a sign-in was begun with, if the token is of one. */
+    typed: string | null
     expires_at: string
   }
   /** Wrong attempts, and the locks they led to. */

@@ -11,8 +11,9 @@ export function userStore({ db }: ServerContext) {
       db.selectFrom('users').selectAll().where('id', '=', id).executeTakeFirst(),
 
     /**
-     * By username or by e-mail, also the one that counts while another one is shown. Where one's username or
-     * unconfirmed e-mail is another's e-mail after all, whoever has confirmed it goes first.
+     * By username or by e-mail, also the one that counts while another one is shown. It means whoever has confirmed it
+     * as an address. Else it means a confirmed account before others, a username before an address that is
+     * claimed, and nobody where several claim it.
      */
     async findByIdentifier(identifier: string): Promise<UserRow | undefined> {
       const rows = await db
@@ -26,8 +27,11 @@ export function userStore({ db }: ServerContext) {
           ]),
         )
         .execute()
-      const owner = rows.find((row) => (row.former_email ?? row.email) === identifier && row.confirmed === 1)
-      return owner ?? rows.find((row) => row.username === identifier) ?? rows[0]
+      const meant = (some: UserRow[]): UserRow | undefined =>
+        some.find((row) => row.username === identifier) ?? (some.length === 1 ? some[0] : undefined)
+      const confirmed = rows.filter((row) => row.confirmed === 1)
+      const owner = confirmed.find((row) => (row.former_email ?? row.email) === identifier)
+      return owner ?? meant(confirmed) ?? meant(rows.filter((row) => row.confirmed === 0))
     },
 
     findByUsername: (username: string): Promise<UserRow | undefined> =>
@@ -44,9 +48,9 @@ export function userStore({ db }: ServerContext) {
     },
 
     /**
-     * Which of these are taken by someone else, by the names of the fields. One signs in with either of the
-     * two, and a username may look like an e-mail: so one person's username cannot be another's e-mail, nor
-     * the reverse. An address stays somebody's for as long as a change of it can be undone.
+     * Which of these are taken by someone else, by the names of the fields. An address is taken by whoever has
+     * confirmed it, also for as long as a change of it can be undone. A username is taken by another account's, and by
+     * such an address.
      */
     async taken(
       fields: { username?: string | undefined; email?: string | undefined },
@@ -59,10 +63,12 @@ export function userStore({ db }: ServerContext) {
         const rows = await db
           .selectFrom('users')
           .select('id')
-          .where((eb) =>
-            eb.or([eb('username', '=', value), eb('email', '=', value), eb('former_email', '=', value)]),
-          )
+          .where('confirmed', '=', 1)
+          .where((eb) => eb(eb.fn.coalesce('former_email', 'email'), '=', value))
           .unionAll(db.selectFrom('identity_changes').select('user_id as id').where('email', '=', value))
+          .$if(field === 'username', (query) =>
+            query.unionAll(db.selectFrom('users').select('id').where('username', '=', value)),
+          )
           .execute()
         if (rows.some((row) => row.id !== except)) found.push(field)
       }

@@ -2,7 +2,8 @@
 export const account = {
   '1. Scan this with your authenticator app': '1. Scannen Sie dies mit Ihrer Authenticator-App',
   '2. Keep these recovery codes': '2. Bewahren Sie diese Wiederherstellungscodes auf',
-  '3 to 30 letters, digits or any of - _ . @': '3 bis 30 Buchstaben, Ziffern oder eines von - _ . @',
+  '3 to 30 letters, digits or any of - _ . or your e-mail address':
+    '3 bis 30 Buchstaben, Ziffern oder eines von - _ . oder Ihre E-Mail-Adresse',
   '3. Show that it works': '3. Zeigen Sie, dass es geht',
   '5 to 30 characters. Some words that do not belong together are easy to keep in mind.':
     '5 bis 30 Zeichen. Einige Wörter, die nicht zusammengehören, kann man sich gut merken.',
@@ -13,8 +14,8 @@ export const account = {
   'A new password ends all other sign-ins and the invitations that you made. This sign-in goes on for 72 hours at most, and so does a copy that somebody has made of it.':
     'Ein neues Passwort beendet alle anderen Anmeldungen und die Einladungen, die Sie gemacht haben. Diese Anmeldung läuft noch höchstens 72 Stunden, ebenso eine Kopie, die jemand von ihr gemacht hat.',
   'A password has 5 to 30 characters.': 'Ein Passwort hat 5 bis 30 Zeichen.',
-  'A username has 3 to 30 letters, digits or any of - _ . @':
-    'Ein Benutzername hat 3 bis 30 Buchstaben, Ziffern oder eines von - _ . @',
+  'A username has 3 to 30 letters, digits or any of - _ . With an @ it must be your confirmed e-mail address.':
+    'Ein Benutzername hat 3 bis 30 Buchstaben, Ziffern oder eines von - _ . Mit einem @ muss er Ihre bestätigte E-Mail-Adresse sein.',
   'Add one': 'Einen hinzufügen',
   'An account with this e-mail address exists already.': 'Mit dieser E-Mail-Adresse gibt es schon ein Konto.',
   'An e-mail has the link that confirms your account. It is valid for 24 hours.':

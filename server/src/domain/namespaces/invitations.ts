@@ -22,7 +22,7 @@ import type { Stores, StoresInTransaction } from '../../storage/stores.ts'
 import { actorOf, type Audit, type Recorder } from '../audit/audit.ts'
 import { callingUser, type MemberCaller, type UserCaller } from '../callers/callers.ts'
 import type { Rules } from '../callers/rules.ts'
-import { countingEmail } from '../people/identity.ts'
+import { countingEmail, mailboxOf } from '../people/identity.ts'
 import type { SignIn } from '../people/sign-in.ts'
 import type { UserAdministration } from '../people/users.ts'
 import { mayGrant } from './namespaces.ts'
@@ -87,8 +87,7 @@ export function invitations(parts: InvitationParts): Rules<'invitations'> {
       })
     if (!parts.hasMail) return
     const retryAfter = day_ms / 1000
-    // Most servers deliver anna+anything@example.com to anna@example.com.
-    const mailbox = email.replace(/\+[^@]*@/, '@')
+    const mailbox = mailboxOf(email)
     // What one namespace or person is refused does not count for the others.
     if (await isTooMany(`invitations in ${tenant_id} to ${mailbox}`, toAddress.ofNamespace))
       throw new Failure('tooMany', {

@@ -6,8 +6,12 @@
 // been set with a link that went to a stranger's address.
 //
 // The first recovery address counts at once, because no earlier one exists that e-mails could go to.
+//
+// Any number of accounts may claim an address that nobody has confirmed. Whoever confirms it has it, and the other
+// claims end.
 import { Failure } from '@hawser/contract/failures'
 import { patterns } from '@hawser/contract/fields'
+import { neighbourhood } from '../../kit/address.ts'
 import { hour_ms, iso, type Clock } from '../../kit/clock.ts'
 import { newUuid } from '../../kit/ids.ts'
 import type { Lifetime } from '../../kit/lifetime.ts'
@@ -16,7 +20,7 @@ import type { Emails } from '../../mail/emails.ts'
 import type { Mailer } from '../../mail/mailer.ts'
 import type { Stores, StoresInTransaction } from '../../storage/stores.ts'
 import type { UserRow } from '../../storage/users.ts'
-import type { Audit, Recorder } from '../audit/audit.ts'
+import { theServer, type Audit, type Recorder } from '../audit/audit.ts'
 import { logsOf } from '../audit/refusals.ts'
 import { signInOf, type Caller } from '../callers/callers.ts'
 
@@ -36,6 +40,11 @@ type Address = Exclude<Changed, 'second factor'>
 
 const undo_ms = 72 * hour_ms
 const changes_per_hour = 10
+/**
+ * E-mails in an hour to a mailbox of which nobody has shown that it is theirs: from one network, and from all together,
+ * so that one network cannot use up what the owner of the mailbox needs.
+ */
+const unconfirmed_emails = { ofNetwork: 5, ofAll: 20 }
 const kinds = { email: 'confirm-email', recovery_email: 'confirm-recovery-email' } as const
 const addresses = ['email', 'recovery_email'] as const
 
@@ -43,6 +52,10 @@ const addresses = ['email', 'recovery_email'] as const
 export const countingEmail = (user: UserRow): string => user.former_email ?? user.email
 export const countingRecoveryEmail = (user: UserRow): string | null =>
   user.former_recovery_email ?? user.recovery_email
+
+/** The address that waits to be confirmed instead of one that counts, if there is one. */
+const waitingFor = (user: UserRow | undefined, which: Address): string | null =>
+  (which === 'email' ? user?.former_email : user?.former_recovery_email) ? (user?.[which] ?? null) : null
 
 /** The former address to store beside a new one: the one that counts, or null when both are the same. */
 const formerOf = (counting: string | null, shown: string | null): string | null =>
@@ -78,6 +91,29 @@ export async function lockAsRead(inside: StoresInTransaction, user: UserRow): Pr
 }
 
 type Named = Pick<UserRow, 'id' | 'username'>
+
+function noteEnded(record: Recorder, accounts: readonly Named[], detail: Record<string, string>): void {
+  for (const { id, username: name } of accounts)
+    record({ action: 'user.removed', target: { kind: 'user', id, name }, detail, tenant_id: '' })
+}
+
+/** Ends what others claim of an address, in the transaction in which it becomes this user's. */
+export async function endClaims(
+  inside: StoresInTransaction,
+  record: Recorder,
+  { id, email, username }: Named & Pick<UserRow, 'email'>,
+): Promise<void> {
+  noteEnded(record, await inside.addressClaims.end(email, id), { address_confirmed_by: username })
+}
+
+/** Ends claims that nobody has confirmed in time, and the accounts that registered before this moment with them. */
+export async function endOldClaims(audit: Audit, registeredBefore: string): Promise<void> {
+  await audit.change(theServer, async (inside, record) =>
+    noteEnded(record, await inside.addressClaims.sweep(registeredBefore), {
+      reason: 'address not confirmed',
+    }),
+  )
+}
 
 /**
  * Ends the invitations that a user made, into namespaces and to sessions: somebody else who was signed in as the user
@@ -149,6 +185,9 @@ export async function setPassword(
 
 const address = new RegExp(patterns.email, 'u')
 
+/** Where an e-mail arrives: most servers deliver anna+anything@example.com to anna@example.com. */
+export const mailboxOf = (email: string): string => email.replace(/\+[^@]*@/, '@')
+
 /**
  * Finds the user whom another person named: by user name, or by confirmed e-mail address. An address never
  * matches a user name, and an unconfirmed address matches nobody: otherwise whoever registered it first would
@@ -164,20 +203,35 @@ export type Identity = ReturnType<typeof identity>
 export function identity({ stores, audit, vault, clock, mailer, emails, background }: IdentityParts) {
   const issued = (lives_ms: number) => ({ token: newUuid(), expires_at: iso(clock.now() + lives_ms) })
 
-  /** Sends the link that confirms an address, if the address waits for one. The previous link ends. */
-  async function sendConfirmation(user_id: string, which: Address): Promise<void> {
+  /** Counts an e-mail to an address that nobody has confirmed; false when there were too many in this hour. */
+  async function mayEmailUnconfirmed(email: string, source: string): Promise<boolean> {
+    const now = clock.now()
+    const isIn = async (subject: string, most: number): Promise<boolean> =>
+      (await stores.attempts.count(subject, iso(now), iso(now + hour_ms))) <= most
+    const mailbox = mailboxOf(email)
+    return (
+      (await isIn(`unconfirmed ${neighbourhood(source)} ${mailbox}`, unconfirmed_emails.ofNetwork)) &&
+      (await isIn(`unconfirmed ${mailbox}`, unconfirmed_emails.ofAll))
+    )
+  }
+
+  /**
+   * Sends the link that confirms an address, if the address waits for one. The previous link ends. `source` is where
+   * the request came from.
+   */
+  async function sendConfirmation(user_id: string, which: Address, source: string): Promise<void> {
     const kind = kinds[which]
+    const claimed = waitingFor(await stores.users.find(user_id), which)
+    if (claimed === null || !(await mayEmailUnconfirmed(claimed, source))) return
     const { token, expires_at } = issued(undo_ms)
     // The user is locked so that the link goes to the address that it confirms: a change of the address ends
     // the link.
     const about = await stores.transaction(async (inside) => {
       const user = await inside.users.lock(user_id)
-      const waiting = which === 'email' ? user?.former_email : user?.former_recovery_email
-      const to = user?.[which]
-      if (!user || !waiting || !to) return undefined
+      if (!user || waitingFor(user, which) !== claimed) return undefined
       await inside.tokens.removeOf(user_id, kind)
       await inside.tokens.insert({ kind, hash: vault.mark(kind, token), user_id, expires_at })
-      return { to, name: user.name }
+      return { to: claimed, name: user.name }
     })
     if (about) await mailer.send(emails.confirmAddress({ ...about, token }))
   }
@@ -189,6 +243,27 @@ export function identity({ stores, audit, vault, clock, mailer, emails, backgrou
     const now = clock.now()
     const count = await stores.attempts.count(`addresses ${user_id}`, iso(now), iso(now + hour_ms))
     if (count > changes_per_hour) throw new Failure('tooMany', { retryAfter: hour_ms / 1000 })
+  }
+
+  /** Runs a change in which a user takes an address; the token is wrong when somebody else was quicker. */
+  async function confirming(by: Caller, work: Parameters<typeof audit.change<void>>[1]): Promise<void> {
+    try {
+      await audit.change(by, work)
+    } catch (error) {
+      throw stores.isDuplicate(error) ? new Failure('wrongToken') : error
+    }
+  }
+
+  /** Makes the shown address of a locked user count by this change, unless somebody has it already. */
+  async function take(
+    inside: StoresInTransaction,
+    record: Recorder,
+    user: UserRow,
+    change: { former_email: null } | { confirmed: 1 },
+  ): Promise<void> {
+    if ((await inside.users.taken({ email: user.email }, user.id)).length > 0) throw new Failure('wrongToken')
+    await inside.users.save(user.id, change)
+    await endClaims(inside, record, user)
   }
 
   return {
@@ -212,6 +287,7 @@ export function identity({ stores, audit, vault, clock, mailer, emails, backgrou
       inside: StoresInTransaction,
       user: UserRow,
       changed: readonly Changed[],
+      source: string,
     ): Promise<() => void> {
       const { token, expires_at } = issued(undo_ms)
       await inside.identityChanges.insert({
@@ -233,38 +309,41 @@ export function identity({ stores, audit, vault, clock, mailer, emails, backgrou
         background.later('email.changed', async () => {
           for (const to of recipients)
             await mailer.send(emails.changed({ to, name: user.name, changed, token }))
-          for (const which of confirming) await sendConfirmation(user.id, which)
+          for (const which of confirming) await sendConfirmation(user.id, which, source)
         })
     },
 
+    mayEmailUnconfirmed,
     sendConfirmation,
+
+    take,
+    confirming,
 
     /** Makes the address count to which the link was sent. */
     async confirm(token: string, caller: Caller): Promise<void> {
-      await audit.change(caller, async (inside, record) => {
+      await confirming(caller, async (inside, record) => {
         for (const which of addresses) {
-          const hash = vault.mark(kinds[which], token)
-          const found = await inside.tokens.find(kinds[which], hash, iso(clock.now()))
-          if (!found?.user_id || !(await inside.tokens.spend(kinds[which], hash, iso(clock.now())))) continue
-          await inside.users.save(
-            found.user_id,
-            which === 'email' ? { former_email: null } : { former_recovery_email: null },
-          )
+          const [kind, hash, now] = [kinds[which], vault.mark(kinds[which], token), iso(clock.now())]
+          const found = await inside.tokens.find(kind, hash, now)
+          const claiming = found?.user_id ? await inside.users.find(found.user_id) : undefined
+          if (!claiming) continue
+          await inside.addressClaims.hold(claiming.email)
+          if (!(await inside.tokens.spend(kind, hash, now))) continue
+          const user = await inside.users.lock(claiming.id)
+          if (!user || waitingFor(user, which) === null) break
+          if (which === 'email') await take(inside, record, user, { former_email: null })
+          else await inside.users.save(user.id, { former_recovery_email: null })
           record({
             action: 'user.email.confirmed',
-            target: {
-              kind: 'user',
-              id: found.user_id,
-              name: (await inside.users.find(found.user_id))?.username ?? '',
-            },
+            target: { kind: 'user', id: user.id, name: user.username },
             detail: { which },
             tenant_id: '',
           })
           // Links and codes that were sent to the former address end here.
-          for (const kind of which === 'email'
+          for (const ended of which === 'email'
             ? (['recovery', 'mfa-reset-main'] as const)
             : (['mfa-reset-recovery'] as const))
-            await inside.tokens.removeOf(found.user_id, kind)
+            await inside.tokens.removeOf(user.id, ended)
           return
         }
         throw new Failure('wrongToken')

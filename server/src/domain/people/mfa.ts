@@ -132,7 +132,9 @@ export function mfa({
         const missed = await stores.attempts.find(everywhere, iso(clock.now()))
         if (missed && missed.count >= wrong_codes_per_hour)
           throw new Failure('locked', { retryAfter: (Date.parse(missed.expires_at) - clock.now()) / 1000 })
-        await lockout.judge(signInSubject(caller.source, user.id), signInPolicy, wrongCode, async () => {
+        // A sign-in that a former version began has no name.
+        const subject = signInSubject(caller.source, token?.typed ?? user.id)
+        await lockout.judge(subject, signInPolicy, wrongCode, async () => {
           if (await spendCode({ stores, vault, clock }, user, body.code)) return true
           await stores.attempts.count(everywhere, iso(clock.now()), iso(clock.now() + hour_ms))
           if ((await stores.tokens.miss(kind, hash)) >= wrong_codes_per_sign_in)
@@ -154,7 +156,7 @@ export function mfa({
         const expires_ms = clock.now() + recovered_ms
         // An unknown user costs the same look-up, so that time does not reveal who exists.
         await lockout.judge(
-          `mfa recover ${neighbourhood(caller.source)} ${user?.id ?? identifier}`,
+          `mfa recover ${neighbourhood(caller.source)} ${identifier}`,
           fiveTries,
           wrongCode,
           () =>
@@ -297,7 +299,7 @@ export function mfa({
       const notify = await audit.change(caller, async (inside, record) => {
         await lockAsRead(inside, user)
         await note(inside, record, 'user.mfa.enabled', user)
-        const notifyOwner = await identity.saveUndo(inside, user, ['second factor'])
+        const notifyOwner = await identity.saveUndo(inside, user, ['second factor'], caller.source)
         await inside.users.save(user.id, {
           mfa_secret: vault.seal('mfa secret', body.secret),
           mfa_step: step,

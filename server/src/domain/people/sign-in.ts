@@ -100,9 +100,12 @@ export interface SignIn {
   signedIn(user: UserRow, way: SignInWay): Promise<UserSession>
 }
 
-/** The subject under which wrong attempts at signing in are counted: one source and one user. */
-export function signInSubject(source: string, who: string): string {
-  return `sign-in ${neighbourhood(source)} ${who}`
+/**
+ * The subject under which wrong attempts at signing in are counted: one source and the name that was typed. Counted by
+ * user, the number of tries would tell that a username and an address belong together.
+ */
+export function signInSubject(source: string, typed: string): string {
+  return `sign-in ${neighbourhood(source)} ${typed}`
 }
 
 /** How long a sign-in can be prolonged by new tokens; then the password is asked for again. */

@@ -15,7 +15,7 @@ import type { UserRow } from '../../storage/users.ts'
 import { theAdministrator, type Audit, type AuditActor, type Recorder } from '../audit/audit.ts'
 import { callingUser, endOfIssued, signInOf, type Caller, type UserCaller } from '../callers/callers.ts'
 import { hashPassword, isForeign, passwordMatches } from './credentials.ts'
-import { countingEmail, lockAsRead, setPassword, withFormer, type Identity } from './identity.ts'
+import { countingEmail, endClaims, lockAsRead, setPassword, withFormer, type Identity } from './identity.ts'
 import { fiveTries, signInPolicy, type Lockout } from './lockout.ts'
 import type { Rules } from '../callers/rules.ts'
 import { signInSubject, type SignIn, type SignInAttempt } from './sign-in.ts'
@@ -39,6 +39,8 @@ export interface UserParts {
 const emails_per_hour = 5
 const mfa_token_ms = 30 * minute_ms
 const newUsername = new RegExp(patterns.username)
+/** Accounts that wait for one address, of those that get another link to confirm it. */
+const mostWaiting = 5
 
 export function users(parts: UserParts): Rules<'users'> & { admin: UserAdministration } {
   const { stores, audit, bus, vault, clock, lockout, signIn, identity, background } = parts
@@ -57,7 +59,7 @@ export function users(parts: UserParts): Rules<'users'> & { admin: UserAdministr
     const found = await stores.users.findByIdentifier(identifier)
     attempt.user = found
     const user = await lockout.judge(
-      signInSubject(source, found?.id ?? identifier),
+      signInSubject(source, identifier),
       signInPolicy,
       (headers) => new Failure('wrongCredentials', { headers }),
       async () =>
@@ -72,7 +74,7 @@ export function users(parts: UserParts): Rules<'users'> & { admin: UserAdministr
     if (user.mfa_secret !== null) {
       const token = await stores.transaction(async (inside) => {
         await lockAsRead(inside, user)
-        return issue(inside, 'mfa-sign-in', user.id, mfa_token_ms)
+        return issue(inside, 'mfa-sign-in', user.id, mfa_token_ms, identifier)
       })
       throw new Failure('mfaRequired', { headers: { ...headers, 'x-mfa-token': token } })
     }
@@ -90,6 +92,7 @@ export function users(parts: UserParts): Rules<'users'> & { admin: UserAdministr
     kind: TokenKind,
     user_id: string,
     lives_ms: number,
+    typed?: string,
   ): Promise<string> {
     const token = newUuid()
     await inside.tokens.insert({
@@ -97,6 +100,7 @@ export function users(parts: UserParts): Rules<'users'> & { admin: UserAdministr
       hash: vault.mark(kind, token),
       user_id,
       expires_at: iso(clock.now() + lives_ms),
+      ...(typed === undefined ? {} : { typed }),
     })
     return token
   }
@@ -110,32 +114,45 @@ export function users(parts: UserParts): Rules<'users'> & { admin: UserAdministr
     )
   }
 
+  interface Link {
+    readonly kind: 'activation' | 'recovery'
+    find(): Promise<readonly UserRow[]>
+    wanted(user: UserRow): boolean
+    /** Where the request came from. */
+    readonly source: string
+  }
+
   /**
-   * Sends a link by e-mail after the answer, so that the answer takes the same time whether or not the user
-   * exists.
+   * Sends links by e-mail after the answer, so that the answer takes the same time whether or not the user exists.
    */
-  function sendLink(
-    kind: 'activation' | 'recovery',
-    identifier: string,
-    wanted: (user: UserRow) => boolean,
-  ): void {
+  function sendLink({ kind, find, wanted, source }: Link): void {
     background.later(`email.${kind}`, async () => {
-      const found = await stores.users.findByIdentifier(identifier.toLowerCase())
-      if (!found || !wanted(found) || !(await mayEmail(kind, found))) return
-      // The user is locked so that the link goes to the address that counts when the link begins to work: an
-      // undo ends it.
-      const email = await stores.transaction(async (inside) => {
-        const user = await inside.users.lock(found.id)
-        if (!user || !wanted(user)) return undefined
-        await inside.tokens.removeOf(user.id, kind)
-        const token = await issue(inside, kind, user.id, day_ms)
-        const to = { to: countingEmail(user), name: user.name }
-        return kind === 'activation'
-          ? parts.emails.activation({ ...to, email: user.email, token })
-          : parts.emails.recovery({ ...to, id: user.id, token })
-      })
-      if (email) await parts.mailer.send(email)
+      for (const found of await find()) {
+        if (!wanted(found) || !(await mayEmail(kind, found))) continue
+        if (found.confirmed === 0 && !(await identity.mayEmailUnconfirmed(found.email, source))) continue
+        // The user is locked so that the link goes to the address that counts when the link begins to work: an
+        // undo ends it.
+        const email = await stores.transaction(async (inside) => {
+          const user = await inside.users.lock(found.id)
+          if (!user || !wanted(user)) return undefined
+          await inside.tokens.removeOf(user.id, kind)
+          const token = await issue(inside, kind, user.id, day_ms)
+          const to = { to: countingEmail(user), name: user.name }
+          return kind === 'activation'
+            ? parts.emails.activation({ ...to, email: user.email, token })
+            : parts.emails.recovery({ ...to, id: user.id, token })
+        })
+        if (email) await parts.mailer.send(email)
+      }
     })
+  }
+  const only = (user: UserRow | undefined): readonly UserRow[] => (user ? [user] : [])
+  const byId = (id: string) => async () => only(await stores.users.find(id))
+  /** Accounts that wait for an address: the one that has the name, and those that claim it as their address. */
+  async function waiting(name: string): Promise<readonly UserRow[]> {
+    const named = await stores.users.findByIdentifier(name)
+    const claiming = await stores.addressClaims.of(name, mostWaiting)
+    return [...only(named), ...claiming.filter(({ id }) => id !== named?.id)]
   }
 
   async function namespaceToken(caller: UserCaller, tenant: string) {
@@ -198,6 +215,8 @@ export function users(parts: UserParts): Rules<'users'> & { admin: UserAdministr
     await orTaken(columns, id, () =>
       audit.change(caller, async (inside, record) => {
         await lockAsRead(inside, user)
+        await mustBeFree(inside, columns, id)
+        if (columns.username !== user.username) mustBeOwnName(columns.username, countingEmail(user))
         record({
           action: 'user.updated',
           target: targetOf(user),
@@ -205,7 +224,7 @@ export function users(parts: UserParts): Rules<'users'> & { admin: UserAdministr
           after: audited({ ...user, ...columns }),
           tenant_id: '',
         })
-        if (changed.length > 0) notify = await identity.saveUndo(inside, user, changed)
+        if (changed.length > 0) notify = await identity.saveUndo(inside, user, changed, caller.source)
         if (Object.keys(columns).length > 0) await inside.users.save(id, columns)
         if (password !== undefined) {
           const now = iso(clock.now())
@@ -229,32 +248,31 @@ export function users(parts: UserParts): Rules<'users'> & { admin: UserAdministr
     return hashPassword(next)
   }
 
-  /**
-   * Writes, and refuses with the names of the fields that other users have; also when another request took
-   * them a moment ago.
-   */
-  async function orTaken(
-    fields: { username?: string; email?: string },
-    except: string | undefined,
-    write: () => Promise<unknown>,
-  ): Promise<void> {
-    const refuse = async () => {
-      const taken = await stores.users.taken(fields, except)
-      if (taken.length > 0) throw new Failure('takenFields', { fields: taken })
-    }
-    await refuse()
+  interface Names {
+    username?: string
+    email?: string
+  }
+
+  /** Refuses with the names of the fields that other users have. */
+  async function mustBeFree(from: Pick<Stores, 'users'>, fields: Names, except: string): Promise<void> {
+    const taken = await from.users.taken(fields, except)
+    if (taken.length > 0) throw new Failure('takenFields', { fields: taken })
+  }
+
+  /** Refuses what `write` could not do because another request took a name a moment ago. */
+  async function orTaken(fields: Names, except: string, write: () => Promise<unknown>): Promise<void> {
     try {
       await write()
     } catch (error) {
-      if (stores.isDuplicate(error)) await refuse()
+      if (stores.isDuplicate(error)) await mustBeFree(stores, fields, except)
       throw error
     }
   }
 
   /** Makes an account that waits for its address to be confirmed. */
   async function register(fields: NewUser, by: Caller): Promise<void> {
-    const user = await create(fields, false, by)
-    sendLink('activation', user.username, () => true)
+    const { id } = await create(fields, false, by)
+    sendLink({ kind: 'activation', find: byId(id), wanted: () => true, source: by.source })
   }
 
   /** Set-up and the administrator create confirmed users; people who register are not confirmed yet. */
@@ -286,8 +304,15 @@ export function users(parts: UserParts): Rules<'users'> & { admin: UserAdministr
       created_at: iso(clock.now()),
       last_login_at: null,
     }
-    await orTaken(row, undefined, () =>
+    await orTaken(row, row.id, () =>
       audit.change(by, async (inside, record) => {
+        // The link that was followed, or the administrator, says whose the address is.
+        if (confirmed) {
+          await inside.addressClaims.hold(row.email)
+          await endClaims(inside, record, row)
+        }
+        await mustBeFree(inside, row, row.id)
+        mustBeOwnName(row.username, row.email)
         await inside.users.insert(row)
         const action = confirmed && !invited ? 'user.created' : 'user.registered'
         record({ action, target: targetOf(row), after: audited(row), tenant_id: '' })
@@ -341,39 +366,44 @@ export function users(parts: UserParts): Rules<'users'> & { admin: UserAdministr
       if (parts.registration !== 'open') throw new Failure('registrationClosed')
       await register(body, caller)
     },
-    resend({ body }) {
-      sendLink('activation', body.username, (user) => user.confirmed === 0)
+    resend({ body }, { source }) {
+      const find = () => waiting(body.username.toLowerCase())
+      sendLink({ kind: 'activation', find, wanted: (user) => user.confirmed === 0, source })
       background.later('email.confirm-email', async () => {
-        const user = await stores.users.findByIdentifier(body.username.toLowerCase())
-        if (user?.former_email && (await mayEmail('confirm-email', user)))
-          await identity.sendConfirmation(user.id, 'email')
+        for (const user of await find())
+          if (user.former_email && (await mayEmail('confirm-email', user)))
+            await identity.sendConfirmation(user.id, 'email', source)
       })
     },
     confirmEmail: ({ body }, caller) => identity.confirm(body.token, caller),
     async undoChange({ body }, caller) {
       const { user_id, passwordGone } = await identity.undo(body.token, caller)
       bus.tell('user.changed', { user_id })
-      const user = passwordGone && (await stores.users.find(user_id))
-      if (user) sendLink('recovery', user.username, () => true)
+      if (passwordGone)
+        sendLink({ kind: 'recovery', find: byId(user_id), wanted: () => true, source: caller.source })
     },
     async activate({ query }, caller) {
       const kind = 'activation'
       const hash = vault.mark(kind, query.token)
       const now = iso(clock.now())
       const token = await stores.tokens.find(kind, hash, now)
-      const user = token?.user_id ? await stores.users.find(token.user_id) : undefined
-      if (!user || user.email !== query.email.toLowerCase()) throw new Failure('wrongToken')
-      await audit.change(caller, async (inside, record) => {
-        if (!(await inside.tokens.spend(kind, hash, now))) throw new Failure('wrongToken')
-        await inside.users.save(user.id, { confirmed: 1 })
+      const id = token?.user_id
+      if (!id) throw new Failure('wrongToken')
+      await identity.confirming(caller, async (inside, record) => {
+        await inside.addressClaims.hold(query.email.toLowerCase())
+        const user = await inside.users.lock(id)
+        if (user?.email !== query.email.toLowerCase() || !(await inside.tokens.spend(kind, hash, now)))
+          throw new Failure('wrongToken')
+        await identity.take(inside, record, user, { confirmed: 1 })
         record({ action: 'user.activated', target: targetOf(user), tenant_id: '' })
       })
     },
-    recover({ body }) {
+    recover({ body }, { source }) {
       const identifier = body.username ?? body.email
       if (identifier === undefined)
         throw new Failure('invalid', { message: 'username or email: one of them is needed' })
-      sendLink('recovery', identifier, () => true)
+      const find = async () => only(await stores.users.findByIdentifier(identifier.toLowerCase()))
+      sendLink({ kind: 'recovery', find, wanted: () => true, source })
     },
     async resetPassword({ params, body }, caller) {
       const kind = 'recovery'
@@ -397,6 +427,13 @@ const targetOf = ({ id, username }: Pick<UserRow, 'id' | 'username'>) => ({
   id,
   name: username,
 })
+
+/** A name with an @ must be the address of its account, so that it cannot be taken for somebody else's. */
+function mustBeOwnName(username: string | undefined, email: string): void {
+  if (username?.includes('@') && username !== email)
+    throw new Failure('invalidFields', { fields: ['username'] })
+}
+
 /** What entries of the audit log show of a user. */
 const audited = ({ name, username, email, recovery_email }: UserRow) => ({
   name,

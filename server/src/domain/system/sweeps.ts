@@ -13,6 +13,12 @@ const lag_ms = 5 * minute_ms
 /** The payment provider retries an event for days; after that it never sends it again. */
 const event_ms = 30 * day_ms
 
+/** How long an account that registered waits for its address to be confirmed; then its name is free again. */
+const unconfirmed_ms = 7 * day_ms
+
+/** As the gateway remembers sources that logged in (gateway/startups.ts). */
+const knownSources = { lasts_ms: day_ms, most: 100_000 }
+
 /** How long expired invitations can be sent again. */
 const invitation_ms = 30 * day_ms
 
@@ -25,6 +31,8 @@ const refusal_ms = 30 * day_ms
 export interface SweepParts {
   stores: Stores
   clock: Clock
+  /** Removes accounts that registered before this moment and were never confirmed, and changes to an address. */
+  claims(registeredBefore: string): Promise<void>
   /** Removes recordings. */
   recordings(): Promise<void>
   /** Closes sessions that nobody has touched since this moment. */
@@ -37,6 +45,7 @@ export interface SweepParts {
 export async function sweeps({
   stores,
   clock,
+  claims,
   recordings,
   sessions,
   audit,
@@ -46,7 +55,9 @@ export async function sweeps({
     const now = clock.now()
     await stores.tokens.sweep(iso(now))
     await stores.identityChanges.sweep(iso(now))
+    await claims(iso(now - unconfirmed_ms))
     await stores.attempts.sweep(iso(now))
+    await stores.knownSources.sweep(iso(now - knownSources.lasts_ms), knownSources.most)
     await stores.signIns.sweep(iso(now))
     await stores.presentedMemberInvitations.sweep(iso(now - invitation_ms))
     await stores.pairings.sweep(iso(now))

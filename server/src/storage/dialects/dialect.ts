@@ -30,7 +30,7 @@ export interface Opened extends AsyncDisposable {
   readonly figures: DatabaseMetrics
   /** Runs `work` while no other node migrates. */
   exclusively<T>(work: () => Promise<T>): Promise<T>
-  /** Runs a transaction, and runs it again when the database ended it because it met another one. */
+  /** Runs a transaction, and runs it again when it met another one, or a full disk that has room now. */
   again<T>(transaction: () => Promise<T>): Promise<T>
   /** Whether an error says that a unique constraint was hit. */
   isDuplicate(error: unknown): boolean

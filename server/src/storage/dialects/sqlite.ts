@@ -34,35 +34,45 @@ const isCode = (error: unknown, code: number): boolean =>
   error instanceof Error && 'errcode' in error && (Number(error.errcode) & 0xff) === code
 const isBusy = (error: unknown): boolean => isCode(error, 5)
 
+const isFull = (error: unknown): boolean => isCode(error, 13)
+
 /** A full disk is nobody's mistake in a request, and passes: it is told as PostgreSQL's is. */
-function toldApart(error: unknown, onFull: () => void): unknown {
-  if (!isCode(error, 13)) return error
-  onFull()
-  return new Failure('unavailable', {
-    message: 'The disk of the server is full.',
-    retryAfter: 60,
-    cause: error,
-  })
-}
+const full = (cause: unknown): Failure =>
+  new Failure('unavailable', { message: 'The disk of the server is full.', retryAfter: 60, cause })
+
+/** Errors of transactions that would succeed now, because room was made since. */
+type Mended = WeakSet<Failure>
 
 type Patiently = <T>(work: () => T) => Promise<T>
 
 /**
  * Waiting is for all together: when one has waited in vain, those behind it do not each wait as long again.
  */
-function patience(onFull: () => void, durations: DurationHistogram): Patiently {
+function patience(
+  database: DatabaseSync,
+  { onFull, mended }: { onFull: () => boolean; mended: Mended },
+  durations: DurationHistogram,
+): Patiently {
   let since = 0
   let seen = -Infinity
   return async (work) => {
     const started = performance.now()
     for (let tries = 1; ; tries++) {
+      const inTransaction = database.isTransaction
       try {
         const value = work()
         if (tries > 1) seen = -Infinity
         durations.add(performance.now() - started)
         return value
       } catch (error) {
-        if (!isBusy(error)) throw toldApart(error, onFull)
+        if (isFull(error)) {
+          const hasRoom = onFull()
+          if (hasRoom && !inTransaction) continue
+          const failure = full(error)
+          if (hasRoom) mended.add(failure)
+          throw failure
+        }
+        if (!isBusy(error)) throw error
         const now = performance.now()
         if (now - seen > gap_ms) since = now
         seen = now
@@ -188,11 +198,13 @@ function readerWorker(
   }
 }
 
-export async function openSqlite(file: string, onFull: () => void = () => undefined): Promise<Opened> {
+/** `onFull`: the disk is full. True if it has made room, so that what failed is worth another try. */
+export async function openSqlite(file: string, onFull: () => boolean = () => false): Promise<Opened> {
   const database = new DatabaseSync(file, { enableForeignKeyConstraints: true })
   // Of two that open a new file, one makes it a WAL file, and SQLite does not let the other wait for that.
   const [point, list] = [statementDurations(), statementDurations()]
-  const patiently = patience(onFull, point)
+  const mended: Mended = new WeakSet()
+  const patiently = patience(database, { onFull, mended }, point)
   await patiently(() =>
     database.exec(
       `pragma journal_mode = wal; pragma synchronous = full; ${pragmas} pragma busy_timeout = 0;`,
@@ -224,8 +236,13 @@ export async function openSqlite(file: string, onFull: () => void = () => undefi
     reader,
     // `begin immediate` of the migration itself is the lock: another process waits for it.
     exclusively: (work) => work(),
-    // Whoever wants to write waits for its turn at `begin`, so nobody meets anybody later.
-    again: (transaction) => transaction(),
+    // Whoever wants to write waits for its turn at `begin`, so nobody meets anybody later. A disk that was full, and has
+    // room now, is the one reason to begin again.
+    again: (transaction) =>
+      transaction().catch((error: unknown) => {
+        if (error instanceof Failure && mended.has(error)) return transaction()
+        throw error
+      }),
     isDuplicate: (error) =>
       error instanceof Error && 'errcode' in error && (error.errcode === 2067 || error.errcode === 1555),
     async [Symbol.asyncDispose]() {

@@ -48,12 +48,15 @@ import { agentBuilds } from './0042-agent-builds.ts'
 import { trafficByDay } from './0043-traffic-by-day.ts'
 import { billingOnce } from './0044-billing-once.ts'
 import { containerNames } from './0045-container-names.ts'
+import { confirmedAddresses } from './0046-confirmed-addresses.ts'
 import { provedTokens } from './0047-proved-tokens.ts'
 
 export interface Migration {
   readonly name: string
   /** The statements, in order. */
   readonly statements: (dialect: Opened['name']) => string[]
+  /** Drops a table that others refer to and makes it anew, on SQLite, which must then not follow the references. */
+  readonly rebuilds?: boolean
 }
 
 /** A database remembers how many of these it has: a new one goes to the end. */
@@ -101,6 +104,7 @@ export const migrations: readonly Migration[] = [
   trafficByDay,
   billingOnce,
   containerNames,
+  confirmedAddresses,
   provedTokens,
 ]
 
@@ -119,6 +123,9 @@ export async function migrate(opened: Opened, now: () => string): Promise<string
     const applied: string[] = []
     for (const [index, migration] of migrations.entries()) {
       if (index + 1 <= present) continue
+      const detached = migration.rebuilds === true && opened.name === 'sqlite'
+      // SQLite takes this setting outside of transactions only.
+      if (detached) await sql`pragma foreign_keys = off`.execute(opened.db)
       await opened.db.transaction().execute(async (trx) => {
         // Two processes on one SQLite file: the second waited at `begin` and finds the work done.
         const there = await trx
@@ -134,6 +141,7 @@ export async function migrate(opened: Opened, now: () => string): Promise<string
           .execute()
         applied.push(migration.name)
       })
+      if (detached) await sql`pragma foreign_keys = on`.execute(opened.db)
     }
     return applied
   })
