@@ -1,6 +1,7 @@
 // Parameters of links in e-mails and of the link that the server prints at its first start: tokens and codes.
 // They leave the URL before anything is shown, so that they end up in no history, and stay in the storage of
 // the tab. The token of an invitation to a session is the fragment of its link, which no server is sent.
+import { isPlace } from './safe-address.ts'
 
 /** Page → the parameters of links that lead there. */
 const links: Readonly<Record<string, readonly string[]>> = {
@@ -42,9 +43,6 @@ export function clearLink(page: string): void {
 }
 
 const placeKey = 'hawser.place'
-
-/** Of this console only: `//host` would lead elsewhere. */
-const isPlace = (href: string): boolean => /^\/(?![/\\])/.test(href) && !href.startsWith('/login')
 
 /** Keeps the address that somebody without a sign-in asked for, or at which the sign-in ended. */
 export function keepPlace(href: string): void {

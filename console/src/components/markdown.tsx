@@ -1,7 +1,9 @@
 // The subset of Markdown that announcements and notes use: headings, paragraphs, lists, emphasis, code and
-// links. It creates elements and never HTML from text, so nothing can be injected. Links lead to http, https
-// or a page of the console. Every step reads its line once, so that no text takes long.
+// links. It creates elements and never HTML from text, so nothing can be injected. Links lead to a page of
+// the console, to http, https or a mailbox (safe-address.ts). Every step reads its line once, so that no text
+// takes long.
 import type { ReactNode } from 'react'
+import { insideAddress, outsideAddress } from '../safe-address.ts'
 
 const inlinePattern = /\*\*([^*]+)\*\*|\*([^*]+)\*|`([^`]+)`|\[([^\][]{1,500})\]\(([^)\s]{1,2000})\)/g
 
@@ -15,15 +17,20 @@ function inline(text: string): ReactNode[] {
     if (strong) parts.push(<strong key={match.index}>{strong}</strong>)
     else if (emphasis) parts.push(<em key={match.index}>{emphasis}</em>)
     else if (code) parts.push(<code key={match.index}>{code}</code>)
-    else if (/^(https?:\/\/|\/(?!\/))/.test(address))
-      parts.push(
-        <a key={match.index} href={address} rel="noreferrer">
-          {label}
-        </a>,
-      )
-    else parts.push(label)
+    else parts.push(link(label, address, match.index))
   }
   return [...parts, text.slice(end)]
+}
+
+/** A link, or its words alone where it may not lead. */
+function link(label: string | undefined, address: string, key: number): ReactNode {
+  const href = insideAddress(address) ?? outsideAddress(address)
+  if (href === undefined) return label
+  return (
+    <a key={key} href={href} rel="noopener noreferrer">
+      {label}
+    </a>
+  )
 }
 
 type Block =

@@ -156,6 +156,9 @@ export const refusals = {
   'Only people may type in a session of others.': 'In einer Sitzung anderer dürfen nur Personen schreiben.',
   'You asked, or were refused, a moment ago; wait a minute.':
     'Sie haben eben gefragt oder wurden eben abgelehnt; warten Sie eine Minute.',
+  'You asked too often; wait a few minutes.': 'Sie haben zu oft gefragt; warten Sie einige Minuten.',
+  'You changed who types too often; wait a few minutes.':
+    'Sie haben zu oft geändert, wer schreibt; warten Sie einige Minuten.',
   'You ask here already.': 'Sie fragen hier schon.',
   'Too many type in this session already.': 'In dieser Sitzung schreiben schon zu viele.',
   'Too many type in sessions of this namespace already.':
@@ -175,7 +178,6 @@ export const refusals = {
   'You may not use this terminal any more.': 'Sie dürfen dieses Terminal nicht mehr benutzen.',
   'Too many files are on their way beside this terminal.':
     'Neben diesem Terminal sind zu viele Dateien unterwegs.',
-  'Terminals are for pages of this server only.': 'Terminals sind nur für Seiten dieses Servers.',
   'The browser sent too many messages.': 'Der Browser hat zu viele Nachrichten gesendet.',
   'More was typed than the device takes.': 'Es wurde mehr geschrieben, als das Gerät annimmt.',
   'A message of the browser was not understood.': 'Eine Nachricht des Browsers war nicht verständlich.',
