@@ -61,6 +61,7 @@ describe('private networks', () => {
     '64:ff9b:1::1',
     '2002:aff:1::',
     '2001::1',
+    '2001:0:cb00:7107::34ff:8ef8',
   ])('%s', (address) => expect(kindOf(address)).toBe('private'))
 })
 

@@ -6,7 +6,8 @@
 //   own         an address of this machine's own interfaces
 //   private     networks that the Internet does not route: RFC 1918, RFC 6598, fc00::/7
 //   public      everything else
-// IPv4 in the disguises of IPv6 (mapped, 6to4, NAT64) is what it stands for.
+// An IPv6 address with an IPv4 address inside (mapped, SIIT, NAT64, 6to4, Teredo, ISATAP) is at least as bad
+// as the address inside.
 import { lookup } from 'node:dns/promises'
 import { BlockList, isIP } from 'node:net'
 import { networkInterfaces } from 'node:os'
@@ -32,7 +33,7 @@ const forbidden = listOf(
     ['192.0.0.192', 32],
   ],
   [
-    // Unspecified, and IPv4 in its oldest disguise.
+    // Unspecified, and IPv4 in the oldest way to embed it, which no network routes.
     ['::', 96],
     ['fe80::', 10],
     ['ff00::', 8],
@@ -56,7 +57,7 @@ const privateNetworks = listOf(
     ['fec0::', 10],
     // Translators that a network keeps for itself.
     ['64:ff9b:1::', 48],
-    // Teredo hides an IPv4 address, and nobody needs it.
+    // Teredo, which nobody needs.
     ['2001::', 32],
   ],
 )
@@ -73,23 +74,37 @@ function groupsOf(address: string): number[] {
   return [...before, ...Array.from({ length: 8 - before.length - after.length }, () => 0), ...after]
 }
 
-/** The IPv4 address that an IPv6 address stands for, if it does: mapped, by NAT64, or by 6to4. */
-function embedded(address: string): string | undefined {
-  if (isIP(address) !== 6) return undefined
+/**
+ * The IPv4 addresses that an IPv6 address may stand for; several where it does not say how long its prefix
+ * is.
+ */
+function embedded(address: string): string[] {
+  if (isIP(address) !== 6) return []
   const groups = groupsOf(address)
-  const [a, b, c, d, e, f] = groups as [number, number, number, number, number, number]
-  const zeros = c === 0 && d === 0 && e === 0
-  const at =
-    a === 0 && b === 0 && zeros && f === 0xffff
-      ? 6
-      : a === 0x64 && b === 0xff9b && zeros && f === 0
-        ? 6
-        : a === 0x2002
-          ? 1
-          : 0
-  if (at === 0) return undefined
-  const [high, low] = groups.slice(at) as [number, number]
-  return [high >> 8, high & 0xff, low >> 8, low & 0xff].join('.')
+  const bytes = groups.flatMap((group) => [group >> 8, group & 0xff])
+  const at = (...places: number[]): string => places.map((place) => bytes[place]).join('.')
+  const begins = (...start: number[]): boolean => start.every((group, index) => groups[index] === group)
+  const found: string[] = []
+  const mapped = begins(0, 0, 0, 0, 0, 0xffff)
+  const siit = begins(0, 0, 0, 0, 0xffff, 0)
+  const nat64 = begins(0x64, 0xff9b, 0, 0, 0, 0)
+  // Every prefix can have ISATAP behind it.
+  const isatap = (groups[4] === 0 || groups[4] === 0x200) && groups[5] === 0x5efe
+  if (mapped || siit || nat64 || isatap) found.push(at(12, 13, 14, 15))
+  if (begins(0x2002)) found.push(at(2, 3, 4, 5))
+  // A prefix of 48, 56, 64 or 96 bits. Read in a wrong form, most are the address of no machine.
+  const prefixed = [at(6, 7, 9, 10), at(7, 9, 10, 11), at(9, 10, 11, 12), at(12, 13, 14, 15)]
+  if (begins(0x64, 0xff9b, 1)) found.push(...prefixed.filter(isHost))
+  // Teredo names its server, and its client with every bit inverted.
+  const client = bytes.slice(12).map((byte) => byte ^ 0xff)
+  if (begins(0x2001, 0)) found.push(...[at(4, 5, 6, 7), client.join('.')].filter(isHost))
+  return found
+}
+
+/** Whether a machine can have this IPv4 address. */
+const isHost = (address: string): boolean => {
+  const first = Number.parseInt(address, 10)
+  return first > 0 && first < 224
 }
 
 /**
@@ -103,12 +118,18 @@ function isOwn(address: string): boolean {
   return isIn(own, address)
 }
 
-/** What kind of place an address is. */
+/** What kind of place an address is, or any address inside it. */
 export function kindOf(address: string): AddressKind {
   // With a zone it is link-local, whatever else it says; what is no address leads nowhere.
   if (address.includes('%') || isIP(address) === 0) return 'forbidden'
-  const inside = embedded(address)
-  if (inside !== undefined) return kindOf(inside)
+  const kinds = [kindItself(address), ...embedded(address).map(kindItself)]
+  return strictestFirst.find((kind) => kinds.includes(kind))!
+}
+
+/** From the places that nobody may be sent to, to those that anybody may be sent to. */
+const strictestFirst: readonly AddressKind[] = ['forbidden', 'loopback', 'own', 'private', 'public']
+
+function kindItself(address: string): AddressKind {
   if (isIn(loopback, address)) return 'loopback'
   if (isIn(forbidden, address)) return 'forbidden'
   if (isOwn(address)) return 'own'
