@@ -420,6 +420,7 @@ export async function openReach(rooms: Rooms, config: Config, log: Log): Promise
     sessions: rooms.watching,
     shared: (uid, channel) => gateway.sessions.get(uid)?.shared?.(channel),
     isHere: (uid) => gateway.sessions.has(uid),
+    url: rooms.url,
     onError: (err) => log.error({ event: 'viewer.failed', err }),
   })
   const terminals = terminalEndpoint({

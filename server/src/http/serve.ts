@@ -22,6 +22,7 @@ import type { AllRules } from '../domain/callers/rules.ts'
 import { neighbourhood } from '../kit/address.ts'
 import type { Limiter } from '../kit/limiter.ts'
 import type { LineLimiter, Log } from '../kit/log.ts'
+import { ambiguityOf } from './ambiguous-requests.ts'
 import { answerBroken, answerFailure, loggedCaller } from './answer.ts'
 import { whereFrom, type ProxyHeaderOptions } from './client-address.ts'
 import { compressed } from './compress.ts'
@@ -141,6 +142,8 @@ export function httpServer(parts: HttpParts): FastifyInstance {
   app.setNotFoundHandler(nowhere)
   app.addHook('onRequest', (request, reply, done) => {
     secured(request, reply)
+    const ambiguity = ambiguityOf(request.raw)
+    if (ambiguity) return done(ambiguity)
     // At once, whatever the method and the body are: nothing of either is looked at.
     const location = redirected(request.raw)
     if (location !== undefined) reply.redirect(location, 308)

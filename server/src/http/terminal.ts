@@ -21,7 +21,7 @@ import type { Message, MessageSocket } from './message-socket.ts'
 import { permission, recheckAll, type Permission } from './permission.ts'
 import { terminalDesk, type TerminalDesk } from './terminal-desk.ts'
 import { serveFiles } from './terminal-files.ts'
-import type { Upgrade } from './upgrade.ts'
+import { requireOwnPage, type Upgrade } from './upgrade.ts'
 import { checker } from './validate.ts'
 
 export interface TerminalEndpointParts {
@@ -193,22 +193,6 @@ export function terminalEndpoint(parts: TerminalEndpointParts) {
       for (const line of lines) line.close(Closing.leaving)
     },
   }
-}
-
-/**
- * Browsers say which page a WebSocket is for; only programs can say what they like, and those have no ticket
- * of others.
- */
-function requireOwnPage({ request, from }: Upgrade, url: string): void {
-  const { origin } = request.headers
-  const own = [`${from.secure ? 'https' : 'http'}://${from.host}`, url].map(originOf)
-  const asked = originOf(origin ?? '')
-  if (asked === undefined || !own.includes(asked))
-    throw new Failure('forbidden', { message: 'Terminals are for pages of this server only.' })
-}
-
-function originOf(url: string): string | undefined {
-  return URL.canParse(url) ? new URL(url).origin : undefined
 }
 
 function sizeIn(query: URLSearchParams, name: string): number {

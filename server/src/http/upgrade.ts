@@ -8,6 +8,7 @@ import { Failure } from '@hawser/contract/failures'
 import type { Caller, RequestOrigin } from '../domain/callers/callers.ts'
 import { neighbourhood } from '../kit/address.ts'
 import { safeText, type LineLimiter, type Log } from '../kit/log.ts'
+import { ambiguityOf } from './ambiguous-requests.ts'
 import { headersOf, loggedCaller } from './answer.ts'
 
 export interface Upgrade {
@@ -85,6 +86,8 @@ export function upgrades({ doors, from, redirected, bearerOf, lines, log }: Upgr
         query: new URL(request.url ?? '', 'http://door').searchParams,
       }
       try {
+        const ambiguity = ambiguityOf(request)
+        if (ambiguity) throw ambiguity
         // Clients of WebSockets follow no redirection.
         const location = redirected(request)
         if (location !== undefined)
@@ -100,6 +103,22 @@ export function upgrades({ doors, from, redirected, bearerOf, lines, log }: Upgr
       }
     },
   }
+}
+
+/**
+ * Browsers say which page a WebSocket is for, and only pages of ours may have one: at the host that the
+ * request names, or at `url`, the address that e-mails name. Programs can say what they like.
+ */
+export function requireOwnPage({ request, from }: Upgrade, url: string): void {
+  const { origin = '' } = request.headers
+  const own = [`${from.secure ? 'https' : 'http'}://${from.host}`, url].map(originOf)
+  const asked = originOf(origin)
+  if (asked === undefined || !own.includes(asked))
+    throw new Failure('forbidden', { message: 'Only pages of this server may connect here.' })
+}
+
+function originOf(url: string): string | undefined {
+  return URL.canParse(url) ? new URL(url).origin : undefined
 }
 
 const patternOf = (path: string): RegExp =>

@@ -5,7 +5,8 @@
 //   {"kind":"end","message":…}               the last one: the session is over, or why there is nothing to see
 // and those of contract/src/sharing.ts. Whoever may play the recording watches at once. Operators (`?join`) are shown
 // nothing before the person of the session allows them to type. Browsers cannot set headers: they come with a ticket,
-// `?ticket=`, which is good once. Who loses the right to be there is shown out at once.
+// `?ticket=`, which is good once, and only for a page of ours. Who loses the right to be there is shown out
+// at once.
 import { contract } from '@hawser/contract'
 import { rank } from '@hawser/contract/access'
 import { Failure } from '@hawser/contract/failures'
@@ -19,7 +20,7 @@ import type { WatchingCaller, WatchTickets } from '../domain/sessions/watch-tick
 import { limiter } from '../kit/limiter.ts'
 import { messagesOfPerson } from './message-socket.ts'
 import { permission, recheckAll, type Permission } from './permission.ts'
-import type { Upgrade } from './upgrade.ts'
+import { requireOwnPage, type Upgrade } from './upgrade.ts'
 import { checker } from './validate.ts'
 import type { Viewer } from '../recording/live.ts'
 
@@ -54,10 +55,12 @@ export interface WatchParts {
   shared(uid: string, channel: number): SharedTerminal | undefined
   /** Whether this node has the session. */
   isHere(uid: string): boolean
+  /** The address that e-mails name: pages from there are ours, too. */
+  url: string
   onError(error: unknown): void
 }
 
-export function watchEndpoint({ gate, tickets, sessions, shared, isHere, onError }: WatchParts) {
+export function watchEndpoint({ gate, tickets, sessions, shared, isHere, url, onError }: WatchParts) {
   const sockets = new Set<Socket>()
   const viewers = new Set<{
     readonly user_id: string
@@ -137,6 +140,8 @@ export function watchEndpoint({ gate, tickets, sessions, shared, isHere, onError
 
   async function enter(upgrade: Upgrade): Promise<void> {
     const { params, query } = upgrade
+    // Before the ticket is redeemed, which works once. Programs have no page.
+    if (upgrade.request.headers.origin !== undefined) requireOwnPage(upgrade, url)
     const { isGuest, admit } = admission(upgrade)
     const caller = await admit()
     const uid = params['uid'] ?? ''
