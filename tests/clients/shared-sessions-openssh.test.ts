@@ -153,23 +153,26 @@ describe('who types', () => {
     terminal.type('\u0015echo per""son\n')
     await terminal.until(/person\r\n/)
     await oskar.present({ driver: 0 })
-    terminal.type('\u001de')
+    adam.say({ kind: 'share' })
     await oskar.present({ driver: null })
     adam.type('echo all""owed\r')
     await terminal.until(/allowed\r\n/)
-    terminal.type('\u001d2')
+    oskar.say({ kind: 'hand', to: 2 })
     await adam.present({ driver: 2 })
-    // Typed twice, the key goes to the program.
+    // While nobody asks, the key goes to the program.
     terminal.type('cat\n')
     await adam.present({ driver: 0 })
-    terminal.type('\u001d\u001d')
-    terminal.type('\n\u0004')
+    terminal.type('\u001d')
+    terminal.type('r\n\u0004')
     // eslint-disable-next-line no-control-regex
-    await terminal.until(/\u001d\r?\n/)
-    terminal.type('\u001dr')
+    await terminal.until(/\u001dr\r?\n/)
+    for (let press = 0; press < 3; press += 1) terminal.type('\u001d')
+    await terminal.until(/sends everybody back to watching/)
+    terminal.type('\u001dy')
     expect(await oskar.ended).toMatch(/sent everybody back to watching/)
     await adam.present({ people: [{ id: 0 }, { id: 2, state: 'watching' }], driver: 0 })
-    terminal.type('exit\n')
+    // The shell takes the key after Ctrl-] for what to search for.
+    terminal.type('x\u0015exit\n')
     await terminal.ended
     await eventually(async () =>
       expect(await audited(uid)).toEqual([
@@ -180,8 +183,8 @@ describe('who types', () => {
         'session.control.taken adam',
         'session.control.handed adam',
         'session.control.taken ',
-        'session.control.shared ',
-        'session.control.handed ',
+        'session.control.shared adam',
+        'session.control.handed oskar',
         'session.control.taken ',
         'session.left oskar',
         'session.left adam',

@@ -1,10 +1,11 @@
 // A terminal that others use beside the person of its session. They watch through the recording; whoever may
 // type has a seat here. What they type takes the way of the client's own input, so that limits, the recorder
 // and the idle time treat both alike, and the recording says who types. The person of the session is asked in
-// a line of their terminal and answers with Ctrl-] and a key; while others are there Ctrl-] and other keys
-// decide who types. Lines of ours go to the screens of people and into the recording, never to the device.
+// a line of their terminal and answers with Ctrl-] and y or n; browsers have buttons. Lines of ours go to the
+// screens of people and into the recording, never to the device.
 import type { OwnPresence, Participant, ParticipantState, SizeRule } from '@hawser/contract/sharing'
 import type { Decision, Seat, SharedTerminal, SharingNote, Visitor } from '../domain/sessions/sharing.ts'
+import { limiter } from '../kit/limiter.ts'
 import { safeText } from '../kit/log.ts'
 import type { Size } from '../recording/journal.ts'
 import type { ChannelRecorder } from '../recording/tap.ts'
@@ -33,6 +34,8 @@ export type TerminalPresence = Omit<OwnPresence, 'channel'>
 const mostTypists = 8
 
 const answer_ms = 60_000
+/** A question that the person has called for themselves is dropped without an answer. */
+const recall_ms = 10_000
 /** A line can be read for so long before full-screen programs draw over it. */
 const shown_ms = 1_500
 /** After a refusal the same user is not heard for so long. */
@@ -41,6 +44,17 @@ const refused_ms = 60_000
 const withdrawn_ms = 10_000
 /** A guest who is back so soon has not left: their connection was lost. */
 const left_ms = 3_000
+/**
+ * Guests who come more often have left only after the longer time: lines are for people who come and stay.
+ */
+const visitsOfGuest = { max: 3, window_ms: 600_000 }
+const restless_ms = 600_000
+/**
+ * Questions of one user, and changes of who types; each is a line in the terminal and an entry of the audit
+ * log.
+ */
+const asksOfUser = { max: 10, window_ms: 600_000 }
+const turnsOfUser = { max: 30, window_ms: 600_000 }
 
 interface Seated {
   readonly id: number
@@ -64,13 +78,16 @@ export function sharedTerminal(parts: SharingParts): SharedTerminal & { decide(d
   /** Users who may not ask again yet. */
   const refused = recentUsers()
   /** Guests whose coming was told, and not their leaving; with a timer when they may have left. */
-  const guests = new Map<string, NodeJS.Timeout | undefined>()
+  const guests = new Map<string, { readonly isRestless: boolean; timer?: NodeJS.Timeout }>()
+  const visits = limiter(performance, visitsOfGuest)
+  const asks = limiter(performance, asksOfUser)
+  const turns = limiter(performance, turnsOfUser)
   let last = 0
   /** Who alone types; undefined: everybody who may. */
   let driver: number | undefined
   let rule: SizeRule = 'smallest'
-  /** The visitor that the person of the session is asked about. */
-  let asked: { readonly seat: Seated; readonly timer: NodeJS.Timeout } | undefined
+  /** The question on the person's screen; without a seat: whether everybody goes back to watching. */
+  let asked: { readonly seat: Seated | undefined; readonly timer: NodeJS.Timeout } | undefined
 
   const all = (): Seated[] => [...seats.values()]
   const nameOf = ({ visitor: { name, invitedBy } }: Seated): string => {
@@ -124,8 +141,20 @@ export function sharedTerminal(parts: SharingParts): SharedTerminal & { decide(d
     line(`${nameOf(seat)} asks to type here: Ctrl-] then y allows it, Ctrl-] then n refuses`)
   }
 
-  function answered(seat: Seated): void {
-    if (asked?.seat !== seat) return
+  /** Asks whether everybody goes back to watching, for those who have no buttons. */
+  function askBack(): void {
+    if (asked || !all().some(({ state }) => state === 'typing')) return
+    const timer = setTimeout(() => {
+      answered(undefined)
+      terminal.drawAnew()
+      askNext()
+    }, recall_ms).unref()
+    asked = { seat: undefined, timer }
+    line('Ctrl-] then y sends everybody back to watching, Ctrl-] then n does not')
+  }
+
+  function answered(seat: Seated | undefined): void {
+    if (!asked || asked.seat !== seat) return
     clearTimeout(asked.timer)
     asked = undefined
   }
@@ -150,7 +179,7 @@ export function sharedTerminal(parts: SharingParts): SharedTerminal & { decide(d
     answered(seat)
     seat.state = 'typing'
     seat.alone = by === 'unasked'
-    line(`${nameOf(seat)} types here, too; Ctrl-] then r sends everybody back to watching`)
+    line(`${nameOf(seat)} types here, too; Ctrl-] three times asks whether that ends`)
     const who = { who: seat.visitor.name }
     changed(
       ...(by === 'consent' ? [note('session.consent.given', undefined, who)] : []),
@@ -191,8 +220,10 @@ export function sharedTerminal(parts: SharingParts): SharedTerminal & { decide(d
 
   function drive(by: number, to: number | undefined): void {
     if (!mayDrive(by) || (to !== undefined && !mayDrive(to)) || driver === to) return
-    driver = to
     const actor = seats.get(by)
+    if (actor && turns.take(idOf(actor)) > 0)
+      return actor.visitor.note('You changed who types too often; wait a few minutes.')
+    driver = to
     if (to === undefined) {
       line('everybody types')
       changed(note('session.control.shared', actor))
@@ -211,27 +242,24 @@ export function sharedTerminal(parts: SharingParts): SharedTerminal & { decide(d
       if (seat.state !== 'watching') stop(seat, `${person} sent everybody back to watching.`)
   }
 
-  /** The key after Ctrl-]; false: it means nothing here. */
-  function command(name: string, about: Seated | undefined): boolean {
-    // An answer is for the question that stood when it was begun, and not for one that has
-    // just taken its place.
-    if ((name === 'y' || name === 'n') && about) {
-      if (asked?.seat !== about) return true
-      if (name === 'y') admit(about, 'consent')
-      else refuse(about, `${person} refused.`)
-    } else if (name === 't') drive(0, 0)
-    else if (name === 'e') drive(0, undefined)
-    else if (name === 'r') sendBack()
-    else if (/\d/.test(name)) drive(0, Number(name))
-    else return false
-    return true
-  }
-
   terminal.shared = {
     typed: escapeKeys({
-      isShared: () => all().some(({ state }) => state !== 'watching'),
-      question: () => asked?.seat,
-      command,
+      question: () => asked,
+      answer(yes, about) {
+        // An answer is for the question that stood when it was begun, and not for one that has
+        // just taken its place.
+        if (asked !== about) return
+        const { seat } = about
+        if (seat && yes) admit(seat, 'consent')
+        else if (seat) refuse(seat, `${person} refused.`)
+        else {
+          if (yes) sendBack()
+          else terminal.drawAnew()
+          answered(undefined)
+          askNext()
+        }
+      },
+      called: askBack,
       typed() {
         if (last === 0) return
         if (driver !== undefined && driver !== 0) drive(0, 0)
@@ -249,7 +277,7 @@ export function sharedTerminal(parts: SharingParts): SharedTerminal & { decide(d
   void terminal.closed.then(() => {
     if (asked) clearTimeout(asked.timer)
     clearTimeout(drawing)
-    for (const timer of guests.values()) clearTimeout(timer)
+    for (const { timer } of guests.values()) clearTimeout(timer)
   })
 
   return {
@@ -273,26 +301,32 @@ export function sharedTerminal(parts: SharingParts): SharedTerminal & { decide(d
 
   /**
    * Those who supervise come and go without a word; a guest does not. All windows of a guest are one, and so is
-   * whoever is back in a moment.
+   * whoever is back in a moment, or comes all the time.
    */
   function announce(seat: Seated): void {
     const id = guestOf(seat)
     if (id === undefined) return
-    clearTimeout(guests.get(id))
-    if (!guests.has(id)) line(`${nameOf(seat)} watches`)
-    guests.set(id, undefined)
+    const known = guests.get(id)
+    if (known) return clearTimeout(known.timer)
+    guests.set(id, { isRestless: visits.take(id) > 0 })
+    line(`${nameOf(seat)} watches`)
   }
 
   /** A seat of a guest is empty; `isTold`: everybody has read that they left. */
   function leave(seat: Seated, isTold: boolean): void {
     const id = guestOf(seat)
     if (id === undefined || all().some((one) => guestOf(one) === id)) return
-    if (isTold || terminal.isOver) return void guests.delete(id)
-    const timer = setTimeout(() => {
-      guests.delete(id)
-      line(`${nameOf(seat)} has left`)
-    }, left_ms).unref()
-    guests.set(id, timer)
+    const guest = guests.get(id)
+    if (!guest) return
+    const { isRestless } = guest
+    if ((isTold && !isRestless) || terminal.isOver) return void guests.delete(id)
+    guest.timer = setTimeout(
+      () => {
+        guests.delete(id)
+        if (!isTold) line(`${nameOf(seat)} has left`)
+      },
+      isRestless ? restless_ms : left_ms,
+    ).unref()
   }
 
   async function ask(seat: Seated): Promise<void> {
@@ -310,6 +344,7 @@ export function sharedTerminal(parts: SharingParts): SharedTerminal & { decide(d
       return visitor.dismissed('You ask here already.')
     if (all().filter(({ state }) => state !== 'watching').length >= mostTypists)
       return visitor.dismissed('Too many type in this session already.')
+    if (asks.take(id) > 0) return visitor.dismissed('You asked too often; wait a few minutes.')
     seat.place = parts.place()
     if (!seat.place) return visitor.dismissed('Too many type in sessions of this namespace already.')
     seat.state = 'asking'
@@ -387,6 +422,8 @@ export function sharedTerminal(parts: SharingParts): SharedTerminal & { decide(d
     }
   }
 }
+
+const idOf = ({ visitor: { caller } }: Seated): string => (caller.kind === 'user' ? caller.id : caller.name)
 
 /** The user who has come by an invitation; undefined: nobody has. */
 const guestOf = ({ visitor: { caller, invitedBy } }: Seated): string | undefined =>

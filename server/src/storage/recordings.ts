@@ -21,6 +21,14 @@ export function recordingKeyStore({ db }: ServerContext) {
 
 /** Of all namespaces. */
 export function recordingStore({ db }: AllNamespaces) {
+  async function reject(sessions: readonly { tenant_id: string; uid: string }[]): Promise<void> {
+    if (sessions.length === 0) return
+    await db
+      .insertInto('unwanted_recordings')
+      .values(sessions.map(({ tenant_id, uid }) => ({ session_uid: uid, tenant_id })))
+      .onConflict((conflict) => conflict.doNothing())
+      .execute()
+  }
   return {
     /**
      * Recorded sessions that ended before this moment, the oldest first: from now on they have no
@@ -42,15 +50,18 @@ export function recordingStore({ db }: AllNamespaces) {
         .where('recorded', '=', 1)
         .returning(['tenant_id', 'uid'])
         .execute()
-      if (expired.length > 0)
-        await db
-          .insertInto('unwanted_recordings')
-          .values(expired.map(({ tenant_id, uid }) => ({ session_uid: uid, tenant_id })))
-          .onConflict((conflict) => conflict.doNothing())
-          .execute()
+      await reject(expired)
       return expired
     },
-    /** Recordings that nobody may see; `exists`: their session is there again, with a recording. */
+    /**
+     * Makes recordings unwanted, in the transaction that takes them from people: whatever happens then, a
+     * sweep removes them.
+     */
+    reject,
+    /**
+     * Recordings that nobody may see; `exists`: their session is there again, with a recording. Those of
+     * sessions that go on wait, because such a session may be recorded at any moment.
+     */
     unwanted: (limit: number) =>
       db
         .selectFrom('unwanted_recordings')
@@ -59,6 +70,7 @@ export function recordingStore({ db }: AllNamespaces) {
             .onRef('sessions.uid', '=', 'unwanted_recordings.session_uid')
             .on((on) => on.or([on('sessions.recorded', '=', 1), on('sessions.active', '=', 1)])),
         )
+        .where((where) => where.or([where('sessions.uid', 'is', null), where('sessions.recorded', '=', 1)]))
         .select([
           'unwanted_recordings.tenant_id',
           'unwanted_recordings.session_uid',

@@ -1,6 +1,7 @@
 // Pairing. A stranger's agent asks and gets a short code and a secret; only their hashes are stored. Whoever
 // confirms the code becomes the master of the device, so a code is hard to guess: 31⁸ of them, 15 minutes,
-// five wrong ones of a person and thirty of an address. Open pairings are limited per address and in all,
+// five wrong ones of a person or an API key and thirty of an address. Open pairings are limited per address
+// and in all,
 // because anyone can ask. The database has the state, so that every node can answer for it.
 import { Failure } from '@hawser/contract/failures'
 import type { Pairing } from '@hawser/contract/pairings'
@@ -22,9 +23,12 @@ export interface PairingParts {
   audit: Audit
   vault: Vault
   clock: Clock
-  /** Runs one attempt to name a code. Five wrong ones lock the subject for a while. */
+  /**
+   * Runs one attempt to name a code. Five wrong ones lock the subject for a while, whatever right ones are
+   * among them: anybody can have a device of their own that shows a right code.
+   */
   fiveTries<T>(subject: string, wrong: () => Failure, attempt: () => Promise<T | undefined>): Promise<T>
-  /** Limits wrong codes from one address. */
+  /** Limits wrong codes from one address, and of the API keys of one maker. */
   wrongCodes: Limiter
   /** The address of the server, for links. */
   addressOf(from: RequestOrigin): string
@@ -55,15 +59,19 @@ export function pairings(parts: PairingParts): Rules<'pairings'> {
   const noSuch = () =>
     new Failure('notFound', { message: 'No device waits with this code: it is wrong, used or expired.' })
 
-  /** The pairing that waits with this code. Wrong codes count against the person and the address. */
+  /**
+   * The pairing that waits with this code. Wrong codes count against the caller, the address, and all API
+   * keys of one maker together; never against the maker.
+   */
   async function find(code: string, caller: MemberCaller): Promise<PairingRow> {
-    const from = neighbourhood(caller.source)
-    const wait = parts.wrongCodes.peek(from)
+    const isKey = caller.kind === 'key'
+    const shared = [neighbourhood(caller.source), ...(isKey ? [`keys of ${caller.created_by}`] : [])]
+    const wait = Math.max(...shared.map((one) => parts.wrongCodes.peek(one)))
     if (wait > 0) throw new Failure('tooMany', { retryAfter: wait })
-    const person = caller.kind === 'key' ? caller.created_by : caller.id
-    return parts.fiveTries(`pairing ${person}`, noSuch, async () => {
+    const subject = isKey ? `key ${caller.tenant_id} ${caller.name}` : caller.id
+    return parts.fiveTries(`pairing ${subject}`, noSuch, async () => {
       const found = await stores.pairings.findWaiting(mark(code), iso(clock.now()))
-      if (!found) parts.wrongCodes.take(from)
+      if (!found) for (const one of shared) parts.wrongCodes.take(one)
       return found
     })
   }

@@ -18,6 +18,7 @@ import { spanOf } from '../access/moments.ts'
 import type { DeviceView } from '../devices/device-view.ts'
 import type { Rules } from '../callers/rules.ts'
 import { personIds, personOf } from './persons.ts'
+import { visits } from './visits.ts'
 import type { WatchTickets } from './watch-tickets.ts'
 
 export interface SessionParts {
@@ -118,36 +119,7 @@ export function sessions(parts: SessionParts): Pick<Rules<'sessions'>, Verbs> & 
     return one
   }
 
-  /** Who watches what on this node: how many windows they have, and when the log has it. */
-  const watching = new Map<string, { windows: number; readonly written: Promise<void> }>()
-
-  /** Somebody comes to watch, until this is disposed of. All their windows at once are one entry of each kind. */
-  function coming(session: SessionRow, caller: MemberCaller): Disposable & { written: Promise<void> } {
-    const who = caller.kind === 'key' ? caller.name : caller.id
-    const key = JSON.stringify([caller.kind, who, caller.source, session.uid])
-    const about = recordingOf(session)
-    const own = watching.get(key) ?? {
-      windows: 0,
-      written: audit.event(caller, { action: 'session.watched', ...about }),
-    }
-    own.windows += 1
-    watching.set(key, own)
-    return {
-      written: own.written,
-      [Symbol.dispose]() {
-        own.windows -= 1
-        if (own.windows > 0) return
-        watching.delete(key)
-        parts.later('session.unwatched', async () => {
-          const isWritten = await own.written.then(
-            () => true,
-            () => false,
-          )
-          if (isWritten) await audit.event(caller, { action: 'session.unwatched', ...about })
-        })
-      },
-    }
-  }
+  const watching = visits({ audit, clock, later: parts.later })
 
   return {
     async list({ query }, { tenant_id }) {
@@ -207,7 +179,7 @@ export function sessions(parts: SessionParts): Pick<Rules<'sessions'>, Verbs> & 
     async watch(uid, channel, caller) {
       const session = await mustFind(uid, caller)
       const recording = going(uid, channel, caller)
-      const view = coming(session, caller)
+      const view = watching.begin(uid, caller, recordingOf(session))
       try {
         await view.written
       } catch (error) {
@@ -262,12 +234,15 @@ export function sessions(parts: SessionParts): Pick<Rules<'sessions'>, Verbs> & 
       const { tenant_id } = caller
       if (recordings.live(tenant_id, params.uid).length > 0)
         throw new Failure('conflict', { message: 'The session is still being recorded; close it before.' })
-      // The entry first: files go with no transaction, and no recording may go without its entry.
+      // The entry first: files go with no transaction, and no recording may go without its entry. Files that a
+      // crash leaves are removed by a sweep.
       await audit.change(caller, async (inside, record) => {
         await inside.of(tenant_id).sessions.save(params.uid, { recorded: 0, index_at: null })
+        await inside.recordings.reject([{ tenant_id, uid: params.uid }])
         if (session.recorded === 1) record({ action: 'recording.removed', ...recordingOf(session) })
       })
       await recordings.remove(tenant_id, params.uid)
+      await stores.recordings.forget(params.uid)
     },
   }
 
