@@ -184,7 +184,7 @@ function policy(record: boolean, kept: ReturnType<typeof recordings>): PipeOptio
     agentIsOurs: true,
     acceptEnv: [],
     closesAtEof: false,
-    lostMessage: 'The connection to the device was lost.',
+    lostMessage: () => 'The connection to the device was lost.',
     shells: new Set(),
     recorder: () => recorder.channel(),
     mask: recorder.mask,

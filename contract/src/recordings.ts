@@ -149,6 +149,20 @@ const aTerminal = { params: { uid: sample.session, channel: '0' } }
 const largest = Number.MAX_SAFE_INTEGER
 
 export const recordings = {
+  usage: operation({
+    title: 'Get recording usage',
+    summary:
+      'How much the recordings of the namespace take up, and how much they may. At its quota nothing more of a namespace is recorded; nothing is deleted.',
+    method: 'GET',
+    path: '/api/recordings/usage',
+    access: member('administrator'),
+    answer: Type.Object({
+      used_bytes: Type.Integer({ description: 'Measured every ten minutes.' }),
+      quota_bytes: Type.Integer({ description: '0: there is no quota.' }),
+    }),
+    failures: [],
+    example: {},
+  }),
   list: operation({
     title: 'Get recorded terminals',
     summary:

@@ -10,13 +10,14 @@
 //
 // Invariants: a byte is delivered once and in order. What an end may send before the other has read it is
 // `resumableWindow_bytes`, so both what waits to be sent again and what waits for a reader are bounded; all
-// streams of a process together are bounded by `ResumableMemory`. The carrier is always read, so a reader
-// that stops does not keep the writer of the same end from learning what was read.
+// streams of a process together, and those of one owner, are bounded by `ResumableMemory`. The carrier is
+// always read, so a reader that stops does not keep the writer of the same end from learning what was read.
 import { Duplex } from 'node:stream'
-import { ProtocolError, StreamEvicted, StreamLost, StreamReset } from './errors.ts'
+import { ProtocolError, StreamLost, StreamReset } from './errors.ts'
 import { mayEmit, ReceiveBuffer } from './receive-buffer.ts'
 import { isReleasing, releasesBuffers } from './releases-buffers.ts'
 import { ReplayBuffer } from './replay-buffer.ts'
+import { ResumableMemory } from './resumable-memory.ts'
 
 /** The most bytes that one end may send before the other has read them. */
 export const resumableWindow_bytes = 1024 * 1024
@@ -35,6 +36,8 @@ export interface ResumableOptions {
   readonly grace_ms: number
   /** Shared by streams that have one bound; each has its own otherwise. */
   readonly memory?: ResumableMemory
+  /** Of a share of the memory; absent: the stream may have what all of it allows. */
+  readonly owner?: string
   /**
    * The other end has said nothing for `stalled_ms` although it should: ask whether the connection is alive.
    * Called again and again while that is so.
@@ -42,33 +45,6 @@ export interface ResumableOptions {
   readonly onStalled?: () => void
   /** Default 5 s. */
   readonly stalled_ms?: number
-}
-
-/** The common bound of many streams. */
-export class ResumableMemory {
-  /** The bound for bytes that are kept to be sent again, and for bytes that wait for their readers, each. */
-  readonly most_bytes: number
-  replay_bytes = 0
-  unread_bytes = 0
-  /** Streams with unread bytes, and how many each has. */
-  readonly #unread = new Map<ResumableStream, number>()
-
-  constructor(most_bytes: number) {
-    this.most_bytes = most_bytes
-  }
-
-  /** Notes how much of a stream is unread; above the bound, the stream with the most ends. */
-  unread(stream: ResumableStream, held_bytes: number): void {
-    this.unread_bytes += held_bytes - (this.#unread.get(stream) ?? 0)
-    if (held_bytes > 0) this.#unread.set(stream, held_bytes)
-    else this.#unread.delete(stream)
-    while (this.unread_bytes > this.most_bytes && this.#unread.size > 0) {
-      const [largest, held] = [...this.#unread].reduce((one, other) => (other[1] > one[1] ? other : one))
-      this.#unread.delete(largest)
-      this.unread_bytes -= held
-      largest.destroy(new StreamEvicted('The peer sends more than is read.'))
-    }
-  }
 }
 
 const Frame = { data: 0, read: 1, finish: 2, abort: 3 } as const
@@ -105,6 +81,7 @@ export class ResumableStream extends Duplex {
   readonly [releasesBuffers] = true
   readonly #options: ResumableOptions
   readonly #memory: ResumableMemory
+  readonly #share: ReturnType<ResumableMemory['join']>
 
   #carrier: Duplex | undefined
   /** Stops listening to the carrier. */
@@ -149,12 +126,23 @@ export class ResumableStream extends Duplex {
     super({ allowHalfOpen: true, readableHighWaterMark: 1, writableHighWaterMark: 64 * 1024 })
     this.#options = options
     this.#memory = options.memory ?? new ResumableMemory(2 * resumableWindow_bytes)
+    this.#share = this.#memory.join(options.owner)
     this.on('error', ignore)
   }
 
   /** Whether it has a carrier. */
   get attached(): boolean {
     return this.#carrier !== undefined
+  }
+
+  /** Bytes that came from the other end, and bytes of ours that it has read. */
+  get moved_bytes(): number {
+    return this.#received + this.#acknowledged
+  }
+
+  /** Whether the other end has not read everything that was written here. */
+  get isOwed(): boolean {
+    return this.#replay.end > this.#acknowledged
   }
 
   /** Gives up the present carrier, and returns the counts that the other end needs for the next one. */
@@ -247,10 +235,11 @@ export class ResumableStream extends Duplex {
       if (!this.#isComplete && !this.#aborted && carrier.writable) carrier.write(header(Frame.abort, 0))
       leave(carrier)
     }
-    this.#memory.replay_bytes -= this.#replay.held_bytes
+    this.#memory.replay(this.#share, -this.#replay.held_bytes)
     this.#replay.clear()
     this.#unread.clear()
-    this.#memory.unread(this, 0)
+    this.#memory.unread(this.#share, this, 0)
+    this.#memory.leave(this.#share)
     this.#waiting?.done(error ?? new StreamLost('The stream was destroyed.'))
     this.#waiting = undefined
     done(error)
@@ -326,7 +315,7 @@ export class ResumableStream extends Duplex {
       waiting.index += 1
       waiting.offset = 0
     }
-    this.#memory.replay_bytes += this.#replay.held_bytes - before
+    this.#memory.replay(this.#share, this.#replay.held_bytes - before)
     if (waiting.index < waiting.chunks.length) return
     this.#waiting = undefined
     waiting.done()
@@ -335,7 +324,7 @@ export class ResumableStream extends Duplex {
   /** The bytes that fit now. A carrier gets only what it takes soon, so that the writer feels its pace. */
   get #room(): number {
     const kept = this.#replay.end - this.#acknowledged
-    const isTight = this.#memory.replay_bytes >= this.#memory.most_bytes
+    const isTight = this.#memory.isTight(this.#share)
     const room = (isTight ? reserve_bytes : resumableWindow_bytes) - kept
     const unsent = this.#replay.end - this.#sent
     return Math.max(0, this.#carrier ? Math.min(room, carrierQueue_bytes - unsent) : room)
@@ -378,7 +367,7 @@ export class ResumableStream extends Duplex {
     this.#acknowledged = position
     const before = this.#replay.held_bytes
     this.#replay.drop(Math.min(position, this.#replay.end), this.#flushed)
-    this.#memory.replay_bytes += this.#replay.held_bytes - before
+    this.#memory.replay(this.#share, this.#replay.held_bytes - before)
     this.#fill()
     if (this.#ending && position > this.#replay.end) {
       const finished = this.#finished
@@ -462,7 +451,7 @@ export class ResumableStream extends Duplex {
     else {
       this.#unread.put(piece)
       if (this.#wanted) this.#hand()
-      else this.#memory.unread(this, this.#unread.held)
+      else this.#memory.unread(this.#share, this, this.#unread.held)
     }
   }
 
@@ -474,7 +463,7 @@ export class ResumableStream extends Duplex {
       if (!piece) break
       this.#wanted = this.push(piece)
     }
-    if (this.#unread.held < before) this.#memory.unread(this, this.#unread.held)
+    if (this.#unread.held < before) this.#memory.unread(this.#share, this, this.#unread.held)
     this.#pushEnd()
   }
 

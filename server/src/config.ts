@@ -267,10 +267,10 @@ export const settings = {
     read: number(0, 36_500),
   }),
   HAWSER_RECORDING_QUOTA: setting({
-    doc: 'Megabytes that the recordings of one namespace may take up; after that nothing more of it is recorded. 0: as much as there is.',
-    example: '10000',
-    fallback: '0',
-    read: megabytes,
+    doc: 'Megabytes that the recordings of one namespace may take up; after that nothing more of it is recorded. 0: as much as there is. `auto`: 10000, or twice what the namespace held before it had a quota, if that is more.',
+    example: '50000',
+    fallback: 'auto',
+    read: (text): number | 'auto' => (text === 'auto' ? text : megabytes(text)),
   }),
   HAWSER_DISK_LOW: setting({
     doc: 'Megabytes of free space below which nothing is recorded, so that recordings never fill the disk; 0: recordings may.',

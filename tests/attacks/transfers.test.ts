@@ -78,7 +78,7 @@ function door(policy: Partial<Policy> = {}): Door {
       agentIsOurs: false,
       acceptEnv: [],
       closesAtEof: false,
-      lostMessage: 'lost',
+      lostMessage: () => 'lost',
       shells: new Set(),
       recorder: () => recorder,
       mask: (text) => text,

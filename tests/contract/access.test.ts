@@ -107,6 +107,7 @@ const matrix: Readonly<Record<string, string>> = {
   'terminals.openOld': 'observer',
   'terminals.attach': 'observer',
   'terminals.files': 'observer',
+  'recordings.usage': 'administrator, key',
   'recordings.list': 'administrator, key',
   'recordings.window': 'administrator, key',
   'recordings.filmstrip': 'administrator, key',

@@ -77,7 +77,7 @@ async function refusing(): Promise<Refusing> {
       agentIsOurs: true,
       acceptEnv: [],
       closesAtEof: false,
-      lostMessage: 'The connection to harbour.crane was lost.',
+      lostMessage: () => 'The connection to harbour.crane was lost.',
       shells: new Set(),
       recorder: watched,
       mask: (text) => text,

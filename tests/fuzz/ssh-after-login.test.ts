@@ -121,7 +121,7 @@ test('any messages', async () => {
           agentIsOurs: false,
           acceptEnv: [],
           closesAtEof: false,
-          lostMessage: 'gone',
+          lostMessage: () => 'gone',
           shells: new Set(),
           recorder: () => recorder,
           mask: (text) => text,

@@ -78,7 +78,7 @@ test('a migration keeps its number, by which databases know what they have: a ne
   data budgets, audit, people, search, reasons, masked secrets, session events, audit streams, held
   sessions, audit-pages, search-people, shared sessions, budget-emails, session invitations, sign-ins,
   member invitations, session-filters, device notes, kept terminals, agent builds, traffic by
-  day, billing once, container names, confirmed addresses, proved tokens`
+  day, billing once, container names, confirmed addresses, proved tokens, recording quota`
   expect(migrations.map(({ name }) => name)).toEqual(inOrder.trim().replaceAll(/\s+/g, ' ').split(', '))
 })
 

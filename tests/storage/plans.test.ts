@@ -508,6 +508,7 @@ describe.each(['without figures', 'with figures'] as const)('%s', (figures) => {
       await stores.namespaces.deviceCount(tenant_id)
       await stores.namespaces.list({ user_id: owner }, where(contains('name', 'x')), page())
       await stores.namespaces.list({ tenant_id }, [], page())
+      await stores.namespaces.decideRecordingQuota(tenant_id, 1)
       await stores.namespaces.remove('nowhere')
     })
     for (const [sql, plan] of plans) {

@@ -7,8 +7,9 @@ import { mostHold_s, type Namespace } from '@hawser/contract/namespaces'
 import { mostGrace_s } from '@hawser/contract/tunnel'
 import { api } from '../api.ts'
 import { UserError } from '../error-text.ts'
+import { bytesText } from '../language/format.ts'
 import { t } from '../language/language.ts'
-import { showSaved } from '../namespace-query.ts'
+import { showSaved, useNamespaceQuery } from '../namespace-query.ts'
 import { Area, Choice, Field, Tick, verbatim } from './form.tsx'
 import { GuardedForm } from './guarded-form.tsx'
 
@@ -172,6 +173,7 @@ export function SettingsForm({ namespace }: { namespace: Namespace }) {
       </Group>
       <Group title={t('Recordings')}>
         <Tick label={t('Record what sessions show')} name="record" defaultChecked={settings.session_record} />
+        <RecordingUsage />
         <Tick
           label={t('Let sessions go on when they cannot be recorded')}
           name="goOn"
@@ -207,5 +209,25 @@ function Group({ title, children }: { title: string; children: ReactNode }) {
       <legend>{title}</legend>
       <div className="stack">{children}</div>
     </fieldset>
+  )
+}
+
+/** How much the recordings of the namespace take up, and how much they may. */
+function RecordingUsage() {
+  const usage = useNamespaceQuery(['recording usage'], async () => (await api.recordings.usage()).body).data
+  if (!usage) return null
+  const used = bytesText(usage.used_bytes)
+  return (
+    <p className="hint">
+      {usage.quota_bytes === 0
+        ? t('Recordings take up {used}; there is no quota.', { used })
+        : t(
+            'Recordings take up {used} of {quota}. At the quota nothing more is recorded; nothing is deleted.',
+            {
+              used,
+              quota: bytesText(usage.quota_bytes),
+            },
+          )}
+    </p>
   )
 }

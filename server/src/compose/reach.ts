@@ -260,7 +260,13 @@ export async function openReach(rooms: Rooms, config: Config, log: Log): Promise
     openResumable(
       resumable,
       tunnel,
-      { uid: device.uid, id, grace_s, findTunnel: () => findTunnel(device).catch(() => undefined) },
+      {
+        uid: device.uid,
+        tenant_id: device.tenant_id,
+        id,
+        grace_s,
+        findTunnel: () => findTunnel(device).catch(() => undefined),
+      },
       signal,
     )
   const spares = spareLegs({

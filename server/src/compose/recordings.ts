@@ -7,7 +7,7 @@ import { recordingSweep } from '../domain/sessions/recording-sweep.ts'
 import { iso } from '../kit/clock.ts'
 import type { Log } from '../kit/log.ts'
 import { recordingKey } from '../recording/key.ts'
-import { recordingQuota } from '../recording/quota.ts'
+import { recordingQuota, type QuotaParts } from '../recording/quota.ts'
 import { recordings, type Recordings } from '../recording/recordings.ts'
 import { diskStorage } from '../recording/storage/disk.ts'
 import type { Ledger } from '../recording/storage/object-storage.ts'
@@ -47,6 +47,16 @@ export async function openRecordings(foundation: Foundation, audit: Audit): Prom
   const storage = await recordingStorage(config, log, ledger)
   // Owned before the recordings, and so closed after them: a stop closes open recordings and then sends them.
   if (Symbol.asyncDispose in storage) background.own(storage)
+  const quota = quotaOf(config.HAWSER_RECORDING_QUOTA, stores)
+  if (serving)
+    log.info({
+      event: 'recording.limit',
+      megabytes: quota.quota_bytes / mebi,
+      message:
+        quota.quota_bytes === 0
+          ? 'recordings have no quota (HAWSER_RECORDING_QUOTA is 0)'
+          : 'the recordings of each namespace have a quota (HAWSER_RECORDING_QUOTA)',
+    })
   const recorded = background.own(
     recordings({
       storage,
@@ -54,7 +64,7 @@ export async function openRecordings(foundation: Foundation, audit: Audit): Prom
       clock,
       quota: recordingQuota({
         isLow: () => disks !== undefined && disks.recordings.state !== 'ok',
-        quota_bytes: config.HAWSER_RECORDING_QUOTA,
+        ...quota,
         used: storage.used,
         onUsedUp: (tenant) =>
           log.warn({
@@ -80,6 +90,26 @@ export async function openRecordings(foundation: Foundation, audit: Audit): Prom
   })
   const unsent = (): number => ('waiting' in storage ? storage.waiting : 0)
   return { recordings: recorded, unsent, recordingKey: key.public_key, search, sweepRecordings }
+}
+
+const mebi = 1024 * 1024
+const usualQuota_bytes = 10_000 * mebi
+
+/**
+ * By default a namespace has the usual quota, or twice what it held when it was first measured: an upgrade
+ * must not end the recordings of whoever had many before there was a quota. That is decided once and stored.
+ */
+function quotaOf(
+  setting: Config['HAWSER_RECORDING_QUOTA'],
+  stores: Foundation['stores'],
+): Pick<QuotaParts, 'quota_bytes' | 'ownQuota'> {
+  if (setting !== 'auto') return { quota_bytes: setting }
+  return {
+    quota_bytes: usualQuota_bytes,
+    ownQuota: async (tenant_id, used_bytes) =>
+      (await stores.namespaces.decideRecordingQuota(tenant_id, Math.max(usualQuota_bytes, 2 * used_bytes))) ??
+      usualQuota_bytes,
+  }
 }
 
 /** A folder, or a store, whose code is loaded only then. */

@@ -47,7 +47,7 @@ export interface ChannelPolicyParts {
   /** Whether the agent closes a forwarded connection in both directions when one has ended. */
   readonly closesAtEof: boolean
   /** The sentence that the client reads when the device is lost. */
-  readonly lostMessage: string
+  lostMessage(): string
   /** Shells in a terminal; each writes a text there. */
   readonly shells: Set<(text: string) => void>
   /** Others may use this terminal from now on; `say` shows them a text. */
@@ -328,7 +328,7 @@ function sessionTap(
     async ending(near, { lost, refused, exited }) {
       const sentence =
         refused === undefined
-          ? (sftp?.failure ?? parts.lostMessage)
+          ? (sftp?.failure ?? parts.lostMessage())
           : `The device refused the session: ${plainText(refused)}`
       if (lost) return near.write(Buffer.from(`\r\n${sentence}\r\n`), terminal ? 0 : 1)
       // Agents never send the exit status of an SFTP server, and clients take its absence for a failure.

@@ -1,11 +1,12 @@
 // The client's end of a session, as the pipe sees it. Terminals on it are kept (kept-terminal.ts): when the
 // client is lost, one of them may go on without it, and the end lasts as long as that terminal. Everything
-// else ends with the client. Channels that the device wants to open lead to the client that opened the
-// session and to no other: who comes back has asked for none.
+// else ends with the client, ports on the device included (remote-forwards.ts). Channels that the device wants
+// to open lead to the client that opened the session and to no other: who comes back has asked for none.
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { OpenFailure, type ConnectionEnd, type ConnectionEnded, type Opening } from '@hawser/ssh'
 import { boundedQueue } from './bounded-queue.ts'
 import { clientOf, KeptTerminal, type ClientEnd, type KeptTerminalParts } from './kept-terminal.ts'
+import { withoutLeftForwards } from './remote-forwards.ts'
 
 /** What is needed of the connection of a client that continues the session. */
 export type JoiningEnd = Pick<ConnectionEnd, 'channels' | 'ended'>
@@ -79,7 +80,7 @@ export function keptEnd(near: ConnectionEnd & ClientEnd, parts: KeptTerminalPart
     terminals,
     join: async (other) => join(other, false),
     channels,
-    requests: near.requests,
+    requests: withoutLeftForwards(near, ended.promise),
     openEarly: near.openEarly,
     open: async (type, payload, signal) => near.open(type, payload, signal),
     request: async (name, payload) => near.request(name, payload),

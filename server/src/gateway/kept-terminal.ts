@@ -1,7 +1,8 @@
 // The near channel of a terminal, which outlives its client. To the pipe it is one channel from the first byte to
 // the last; behind it there is a client, or for a while nobody, and then perhaps another client. While there is a
 // client, bytes pass as if this were not here, and its screen gets a copy of the output. While there is none, output
-// goes to the screen and to the recorder alone, at the device's pace. Whoever attaches is first shown the screen.
+// goes to the screen and to the recorder alone, and after some megabytes slowly (unattended-pace.ts). Whoever attaches
+// is first shown the screen.
 // Channels without a terminal end with their client, as always.
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import {
@@ -18,6 +19,7 @@ import {
 import type { Size } from '../recording/journal.ts'
 import type { KeptScreen } from '../recording/kept-screen.ts'
 import { boundedQueue } from './bounded-queue.ts'
+import { unattendedPace } from './unattended-pace.ts'
 
 /** Whoever sits at a terminal now. */
 export interface TerminalClient {
@@ -52,6 +54,8 @@ export interface TerminalSharing {
   typed(chunk: Chunk): Chunk | undefined
   /** The size of the terminal, if the client's window is so large. */
   fit(own: Size): Size
+  /** Whether somebody else is here now. */
+  isAttended(): boolean
 }
 
 /** What somebody who attaches may ask for: the terminal and its program are there already. */
@@ -111,6 +115,10 @@ export class KeptTerminal implements Channel {
   readonly #unanswered = new Set<Promise<void>>()
   /** Resolves when a client that was just attached has been shown the screen. */
   #drawing: Promise<void> | undefined
+  /** Of output that no client gets. */
+  readonly #pace = unattendedPace(
+    () => this.#isOver || this.#client !== undefined || this.shared?.isAttended() === true,
+  )
   #reading: (PromiseWithResolvers<void> & { take(chunk: Chunk): Promise<void> | void }) | undefined
 
   constructor(type: string, parts: KeptTerminalParts) {
@@ -199,6 +207,7 @@ export class KeptTerminal implements Channel {
     if (this.#isOver || !screen) throw new ChannelClosed('The session is over.')
     const before = this.#client
     this.#client = client
+    this.#pace.wake()
     this.#lastId = client.id ?? ''
     client.terminal = this
     if (before) {
@@ -292,7 +301,7 @@ export class KeptTerminal implements Channel {
     if (this.#drawing) return this.#drawing.then(() => (this.#isOver ? undefined : this.send(bytes, stream)))
     this.#screen?.show(bytes)
     const client = this.#client
-    if (!client) return undefined
+    if (!client) return this.#pace.spend(bytes.length)
     try {
       // Whether the client is lost or has left is for `#left` to find out.
       return client.channel.send(bytes, stream)?.catch(() => undefined)
@@ -408,6 +417,7 @@ export class KeptTerminal implements Channel {
   #finish(): void {
     if (this.#isOver) return
     this.#isOver = true
+    this.#pace.wake()
     this.requests.end()
     this.#reading?.reject(new ChannelClosed('The client is gone.'))
     this.#screen?.[Symbol.dispose]()

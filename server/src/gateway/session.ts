@@ -253,9 +253,16 @@ export async function runSession(
   if (kept_s > 0 && login.person.kind === 'user') holdable.use(parts.attachable(record.uid, login.person.id))
   const shells = new Set<(text: string) => void>()
   const name = `${to.namespace.name}.${to.device.name}`
-  const stopWatching = tellWhenAway(login.leg.resumable(), () => {
-    const waits = `the session waits for it for up to ${durationOf(to.namespace.reconnect_grace_s)}`
-    for (const say of shells) say(`\r\nThe connection to ${name} is interrupted; ${waits}.\r\n`)
+  let lostMessage = `The connection to ${name} was lost.`
+  const stopWatching = tellWhenAway(login.leg.resumable(), {
+    away() {
+      const waits = `the session waits for it for up to ${durationOf(to.namespace.reconnect_grace_s)}`
+      for (const say of shells) say(`\r\nThe connection to ${name} is interrupted; ${waits}.\r\n`)
+    },
+    unsteady() {
+      lostMessage = `The connection to ${name} broke again and again, and the session was ended.`
+      log.warn({ event: 'session.unsteady', session: record.uid, device: to.device.uid, tenant_id })
+    },
   })
   let active_at = performance.now()
   const idle =
@@ -289,7 +296,6 @@ export async function runSession(
     const forbidden = await parts.policies.now(tenant_id).catch(() => undefined)
     if (forbidden) policy.change(forbidden)
     const agentIsOurs = far.transport.peerIdent.startsWith('SSH-2.0-Hawser')
-    const lostMessage = `The connection to ${name} was lost.`
     const { side, ended } = await pipe(
       near,
       far,
@@ -311,7 +317,7 @@ export async function runSession(
         acceptEnv: JSON.parse(to.namespace.accept_env) as string[],
         // A device without an agent has an SSH server of its own, which closes each direction by itself.
         closesAtEof: !agentIsOurs && to.device.enrolment_key === null,
-        lostMessage,
+        lostMessage: () => lostMessage,
         shells,
         shareable: sharing.add,
         recorder: () => recorder.channel(),
@@ -367,17 +373,23 @@ const partial = (screen: KeptScreen): KeptScreen => ({
 const isWhole = ({ limits }: LoggedIn): boolean =>
   limits === undefined || (limits.forceCommand === undefined && limits.permits.has('permit-pty'))
 
-/** Calls `tell` once for each time that the device is away for longer than a moment. */
-function tellWhenAway(stream: ResumableStream | undefined, tell: () => void): () => void {
+/**
+ * Calls `away` once for each time that the device is away for longer than a moment, and `unsteady` before the
+ * stream is given up because it broke too often.
+ */
+function tellWhenAway(
+  stream: ResumableStream | undefined,
+  { away, unsteady }: { away(): void; unsteady(): void },
+): () => void {
   let timer: NodeJS.Timeout | undefined
   const onBack = (): void => clearTimeout(timer)
   const onAway = (): void => {
     clearTimeout(timer)
-    timer = setTimeout(tell, shortest_ms)
+    timer = setTimeout(away, shortest_ms)
   }
-  stream?.on('away', onAway).on('back', onBack).once('close', onBack)
+  stream?.on('away', onAway).on('back', onBack).once('close', onBack).once('unsteady', unsteady)
   return () => {
-    stream?.off('away', onAway).off('back', onBack)
+    stream?.off('away', onAway).off('back', onBack).off('unsteady', unsteady)
     clearTimeout(timer)
   }
 }

@@ -273,6 +273,7 @@ export function sharedTerminal(parts: SharingParts): SharedTerminal & { decide(d
       const sizes = typing.flatMap(({ size }) => size ?? [])
       return commonSize(own, sizes)
     },
+    isAttended: () => seats.size > 0,
   }
   void terminal.closed.then(() => {
     if (asked) clearTimeout(asked.timer)

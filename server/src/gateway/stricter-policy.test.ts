@@ -31,7 +31,7 @@ test.each([true, false])('a client that reads: %s', async (reads) => {
     active: () => undefined,
     announcement: '',
     person: '',
-    lostMessage: '',
+    lostMessage: () => '',
     agentIsOurs: false,
     closesAtEof: false,
     policy,

@@ -14,6 +14,8 @@ export interface RecordingQuota {
   take(tenant_id: string, bytes: number): void
   /** Recordings of the namespace were removed: it is measured again. */
   freed(tenant_id: string): void
+  /** What the namespace uses, as last measured, and its quota; 0: it has none. */
+  usage(tenant_id: string): Promise<{ used_bytes: number; quota_bytes: number }>
 }
 
 export interface QuotaParts {
@@ -21,6 +23,8 @@ export interface QuotaParts {
   isLow(): boolean
   /** The quota of each namespace; 0: none. */
   quota_bytes: number
+  /** The quota of a namespace that uses so much, where not all have the same. Asked with each measurement. */
+  ownQuota?(tenant_id: string, used_bytes: number): Promise<number>
   /** The bytes that the recordings of a namespace use. */
   used(tenant_id: string): Promise<number>
   /** A namespace has used up its quota; called once for each measurement. */
@@ -31,6 +35,8 @@ export interface QuotaParts {
 
 interface Usage {
   bytes: number
+  /** Infinity until it is known. */
+  quota_bytes: number
   /** The part of `bytes` that was added since the running measurement began, which may have missed it. */
   since_bytes: number
   /** When the next measurement is due. */
@@ -53,6 +59,7 @@ export const lowDisk = 'The disk of the server is nearly full, so that nothing c
 export function recordingQuota({
   isLow,
   quota_bytes,
+  ownQuota,
   used,
   onUsedUp,
   onUnmeasured,
@@ -64,7 +71,9 @@ export function recordingQuota({
     usage.due_at = Infinity
     let next_ms = again_ms
     try {
-      usage.bytes = (await used(tenant_id)) + usage.since_bytes
+      const used_bytes = await used(tenant_id)
+      if (ownQuota) usage.quota_bytes = await ownQuota(tenant_id, used_bytes)
+      usage.bytes = used_bytes + usage.since_bytes
       usage.reported = false
     } catch (error) {
       next_ms = retry_ms
@@ -79,10 +88,15 @@ export function recordingQuota({
   function usageOf(tenant_id: string): Usage {
     let usage = usages.get(tenant_id)
     if (!usage) {
-      usages.set(
-        tenant_id,
-        (usage = { bytes: 0, since_bytes: 0, due_at: -Infinity, measuring: undefined, reported: false }),
-      )
+      usage = {
+        bytes: 0,
+        quota_bytes: ownQuota ? Infinity : quota_bytes,
+        since_bytes: 0,
+        due_at: -Infinity,
+        measuring: undefined,
+        reported: false,
+      }
+      usages.set(tenant_id, usage)
     }
     if (!usage.measuring && performance.now() >= usage.due_at) usage.measuring = measure(tenant_id, usage)
     return usage
@@ -92,7 +106,7 @@ export function recordingQuota({
     if (isLow()) throw new Failure('unavailable', { message: lowDisk, retryAfter: 60 })
     if (quota_bytes === 0) return
     const usage = usageOf(tenant_id)
-    if (usage.bytes + bytes > quota_bytes) {
+    if (usage.bytes + bytes > usage.quota_bytes) {
       if (!usage.reported) onUsedUp(tenant_id)
       usage.reported = true
       throw new Failure('unavailable', {
@@ -108,9 +122,9 @@ export function recordingQuota({
     async begin(tenant_id) {
       if (quota_bytes > 0) {
         const isNew = !usages.has(tenant_id)
-        const { measuring, bytes } = usageOf(tenant_id)
+        const { measuring, bytes, quota_bytes: most } = usageOf(tenant_id)
         // Only an unknown usage, or one near the quota, is worth waiting for.
-        if (measuring && (isNew || bytes > quota_bytes / 2)) await atMost(patience_ms, measuring)
+        if (measuring && (isNew || bytes > most / 2)) await atMost(patience_ms, measuring)
       }
       requireSpace(tenant_id, 0)
     },
@@ -118,6 +132,12 @@ export function recordingQuota({
     freed(tenant_id) {
       const usage = usages.get(tenant_id)
       if (usage) usage.due_at = -Infinity
+    },
+    async usage(tenant_id) {
+      const usage = usageOf(tenant_id)
+      if (usage.measuring) await atMost(patience_ms, usage.measuring)
+      const most = quota_bytes === 0 || usage.quota_bytes === Infinity ? quota_bytes : usage.quota_bytes
+      return { used_bytes: usage.bytes, quota_bytes: most }
     },
   }
 }

@@ -90,6 +90,7 @@ export interface Recordings extends AsyncDisposable {
   /** The live recordings of a session, the newest last; posted frames do not count. */
   live(tenant_id: string, session_uid: string): Recording[]
   remove(tenant_id: string, session_uid: string): Promise<void>
+  usage: RecordingQuota['usage']
   /** Closes journals that a crash has cut off. */
   recover(onClosed: (name: JournalName, ending: Ending) => Promise<void>): Promise<void>
   /** Closes journals of lost nodes, as far as this node can read them. One round at a time. */
@@ -146,6 +147,7 @@ const unlimited: RecordingQuota = {
   begin: () => Promise.resolve(),
   take: () => undefined,
   freed: () => undefined,
+  usage: () => Promise.resolve({ used_bytes: 0, quota_bytes: 0 }),
 }
 
 /**
@@ -374,6 +376,7 @@ export function recordings(parts: RecordingParts): Recordings {
       return open.size
     },
     begin: (about, onFailure) => start(about, false, onFailure),
+    usage: (tenant_id) => quota.usage(tenant_id),
     async post(about, frame) {
       const added = bySession.run(about.session_uid, () => addFrame(about, frame))
       if (!added) throw new Error('too many frames of one session wait')

@@ -69,6 +69,22 @@ export function namespaceStore(context: AllNamespaces) {
     save: (tenant_id: string, change: Updateable<Tables['namespaces']>) =>
       db.updateTable('namespaces').set(change).where('tenant_id', '=', tenant_id).execute(),
 
+    /** The recording quota of a namespace: the one that was decided before, else this one from now on. */
+    async decideRecordingQuota(tenant_id: string, bytes: number): Promise<number | undefined> {
+      await db
+        .updateTable('namespaces')
+        .set({ recording_quota: bytes })
+        .where('tenant_id', '=', tenant_id)
+        .where('recording_quota', 'is', null)
+        .execute()
+      const row = await db
+        .selectFrom('namespaces')
+        .select('recording_quota')
+        .where('tenant_id', '=', tenant_id)
+        .executeTakeFirst()
+      return row?.recording_quota ?? undefined
+    },
+
     /** With everything in it: the tables' own references do the rest, the counters go last. */
     /** Foreign keys take along everything in it; docs/flows/what-ends-when.md lists what else ends. */
     async remove(tenant_id: string): Promise<void> {

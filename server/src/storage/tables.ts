@@ -105,6 +105,8 @@ export interface Tables extends AuditTables, PeopleTables {
      * by it.
      */
     free_devices: Generated<number | null>
+    /** Bytes that its recordings may take up, by default; null: not decided yet. */
+    recording_quota: Generated<number | null>
     /** It came from a ShellHub. */
     imported: Generated<Flag>
     /** JSON array of variables of clients that reach its devices. */

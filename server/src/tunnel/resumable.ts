@@ -1,8 +1,9 @@
 // A stream to a device's SSH server, for agents with the feature `resume`: it outlives the tunnel. When the
 // tunnel breaks, this module finds the device's next one, which may come to another node, and continues the
 // stream there. An agent that does not know the stream any more ends it at once; otherwise the grace time of
-// the namespace does. When the session ends while the device is away, the agent is told as soon as it is
-// back, so that no program stays behind on the device.
+// the namespace does, or the end of the budget for streams that break again and again (resume-budget.ts). When
+// the session ends while the device is away, the agent is told as soon as it is back, so that no program stays
+// behind on the device.
 import { randomBytes } from 'node:crypto'
 import {
   mostGrace_s,
@@ -13,6 +14,7 @@ import {
 } from '@hawser/contract/tunnel'
 import { multistream, ResumableMemory, ResumableStream, StreamLost } from '@hawser/mux'
 import type { Arrivals } from './arrivals.ts'
+import { resumeBudget } from './resume-budget.ts'
 import type { RemoteTunnel } from './tunnel.ts'
 
 export type { ResumableStream } from '@hawser/mux'
@@ -27,7 +29,7 @@ export interface ResumableParts {
   isOver(): boolean
 }
 
-/** What streams of one node may keep together: some hundred at full speed. */
+/** What streams of one node may keep together: some hundred at full speed. Each namespace has a share. */
 export const resumableMemory = (): ResumableMemory => new ResumableMemory(256 * 1024 * 1024)
 
 /** For the agent to answer an attempt to continue. */
@@ -43,6 +45,7 @@ const mostLeft = 1_000
 export interface ResumableOpening {
   /** Of the device. */
   readonly uid: string
+  readonly tenant_id: string
   readonly id: string
   /** How long it waits for the next tunnel. */
   readonly grace_s: number
@@ -57,7 +60,7 @@ export interface ResumableOpening {
 export async function openResumable(
   parts: ResumableParts,
   tunnel: RemoteTunnel,
-  { uid, id, grace_s, findTunnel }: ResumableOpening,
+  { uid, tenant_id, id, grace_s, findTunnel }: ResumableOpening,
   signal: AbortSignal,
 ): Promise<ResumableStream | undefined> {
   if (!tunnel.carry || !tunnel.features?.has('resume')) return undefined
@@ -68,13 +71,26 @@ export async function openResumable(
   const stream = new ResumableStream({
     grace_ms,
     memory: parts.memory,
+    owner: tenant_id,
     onStalled: () => void findTunnel().then((found) => found?.check?.(), ignore),
   })
   stream.attach(carrier, undefined, requireReply(carrier, protocols.resumable))
-  stream.on('away', () => void comeBack())
+  const budget = resumeBudget(stream)
+  stream.on('back', budget.attached)
+  stream.on('away', () => {
+    const pause_ms = budget.lost()
+    if (pause_ms === undefined) {
+      stream.emit('unsteady')
+      stream.destroy(new StreamLost('The connection broke again and again, and nothing passed.'))
+    } else void comeBack(pause_ms)
+  })
   let searching = false
+  /** The pause before the next attempt. */
+  let next_ms = 0
 
-  async function comeBack(): Promise<void> {
+  /** Looks for the next tunnel; the first attempt waits, unless the device has a new tunnel before. */
+  async function comeBack(first_ms: number): Promise<void> {
+    next_ms = first_ms
     if (searching) return
     searching = true
     const until = performance.now() + grace_ms
@@ -88,17 +104,22 @@ export async function openResumable(
     }
     stream.once('close', leave)
     leaving.defer(() => stream.off('close', leave))
+    let woken = new Promise<void>((resolve) => (wake = resolve))
     while (isWanted() && performance.now() < until) {
-      const woken = new Promise<void>((resolve) => (wake = resolve))
-      const pause_ms = await attempt().catch(() => retry_ms * (0.5 + Math.random()))
-      if (pause_ms === undefined) break
-      // A server that ends does not wait for devices to return.
-      const timer = setTimeout(() => wake(), pause_ms).unref()
-      await woken
-      clearTimeout(timer)
+      if (next_ms > 0) {
+        // A server that ends does not wait for devices to return.
+        const timer = setTimeout(() => wake(), next_ms).unref()
+        await woken
+        clearTimeout(timer)
+        if (!isWanted()) break
+      }
+      woken = new Promise<void>((resolve) => (wake = resolve))
+      const again_ms = await attempt().catch(() => retry_ms * (0.5 + Math.random()))
+      if (again_ms === undefined) break
+      next_ms = again_ms
     }
     searching = false
-    if (!parts.isOver() && !stream.destroyed && !stream.attached) void comeBack()
+    if (!parts.isOver() && !stream.destroyed && !stream.attached) void comeBack(next_ms)
   }
 
   /** Either somebody uses the stream, or the agent is to be told that nobody does. */

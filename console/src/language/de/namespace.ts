@@ -158,6 +158,10 @@ export const namespace = {
   Policy: 'Richtlinie',
   'Record what sessions show': 'Aufzeichnen, was Sitzungen zeigen',
   Recordings: 'Aufzeichnungen',
+  'Recordings take up {used} of {quota}. At the quota nothing more is recorded; nothing is deleted.':
+    'Die Aufzeichnungen belegen {used} von {quota}. Ist das Kontingent erreicht, wird nichts mehr aufgezeichnet; gelöscht wird nichts.',
+  'Recordings take up {used}; there is no quota.':
+    'Die Aufzeichnungen belegen {used}; es gibt kein Kontingent.',
   'Remove it': 'Entfernen',
   'Remove {name}': '{name} entfernen',
   'Remove {name}?': '{name} entfernen?',

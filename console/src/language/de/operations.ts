@@ -225,6 +225,9 @@ export const operations = {
   'A ticket for the files on the device, beside a terminal that the caller has open in a browser.':
     'Ein Ticket für die Dateien auf dem Gerät, neben einem eigenen Terminal, das im Browser offen ist.',
   'Get recorded terminals': 'Aufgezeichnete Terminals lesen',
+  'Get recording usage': 'Speicherbedarf der Aufzeichnungen lesen',
+  'How much the recordings of the namespace take up, and how much they may. At its quota nothing more of a namespace is recorded; nothing is deleted.':
+    'Wie viel die Aufzeichnungen des Namensraums belegen und wie viel sie belegen dürfen. Ist das Kontingent erreicht, wird nichts mehr aufgezeichnet; gelöscht wird nichts.',
   'What was recorded of the session: one for each terminal, in the order in which they were opened.':
     'Was von der Sitzung aufgezeichnet wurde: je Terminal eine Aufzeichnung, in der Reihenfolge, in der sie geöffnet wurden.',
   'Get a part of a recording': 'Teil einer Aufzeichnung lesen',

@@ -159,6 +159,7 @@ export function namespaces({
         reconnect_grace_s: defaultGrace_s,
         audit_retention_days: defaultRetention_days,
         require_person: 0,
+        recording_quota: null,
         hold_sessions: defaultHold_s,
         hold_unknown: 0,
         join_without_consent: 0,

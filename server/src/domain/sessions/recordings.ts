@@ -11,7 +11,7 @@ import type { Rules } from '../callers/rules.ts'
 export interface RecordingParts {
   stores: Stores
   audit: Audit
-  recordings: Pick<Recordings, 'channels' | 'facts' | 'part' | 'filmstrip' | 'search'>
+  recordings: Pick<Recordings, 'channels' | 'facts' | 'part' | 'filmstrip' | 'search' | 'usage'>
 }
 
 /** In a filmstrip, unless the query says otherwise. */
@@ -42,6 +42,7 @@ export function recordingRules({
     return name
   }
   return {
+    usage: async (_, { tenant_id }) => recordings.usage(tenant_id),
     async list({ params }, { tenant_id }) {
       return Promise.all((await terminals(params.uid, tenant_id)).map((name) => recordings.facts(name)))
     },

@@ -50,6 +50,7 @@ import { billingOnce } from './0044-billing-once.ts'
 import { containerNames } from './0045-container-names.ts'
 import { confirmedAddresses } from './0046-confirmed-addresses.ts'
 import { provedTokens } from './0047-proved-tokens.ts'
+import { recordingQuota } from './0048-recording-quota.ts'
 
 export interface Migration {
   readonly name: string
@@ -106,6 +107,7 @@ export const migrations: readonly Migration[] = [
   containerNames,
   confirmedAddresses,
   provedTokens,
+  recordingQuota,
 ]
 
 /** Brings the schema up to date; gives the names of what was done. */
