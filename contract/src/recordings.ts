@@ -196,7 +196,7 @@ export const recordings = {
       ),
     }),
     answer: RecordingWindow,
-    failures: ['recordingDamaged'],
+    failures: ['recordingDamaged', 'tooMany'],
     example: { ...aTerminal, query: { at: '0' } },
   }),
   filmstrip: operation({
@@ -237,7 +237,7 @@ export const recordings = {
         description: 'Where to go on; null: all of it was looked at.',
       }),
     }),
-    failures: ['recordingDamaged'],
+    failures: ['recordingDamaged', 'tooMany'],
     example: { ...aTerminal, query: { text: 'login' } },
   }),
   find: operation({

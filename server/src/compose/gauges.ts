@@ -52,6 +52,11 @@ function watchPeople(figures: Metrics, rooms: Rooms, reach: Reach): void {
     'Memory that the screens of held sessions take.',
     () => reach.held.held_bytes,
   )
+  figures.gauge(
+    'hawser_screens_bytes',
+    'Memory that the screens of all terminals take, held ones and those with a client.',
+    () => reach.screens.held_bytes,
+  )
   figures.counter('hawser_sessions_total', 'Sessions on devices, by what they were for.', () =>
     samplesOf('type', rooms.sessions.types),
   )

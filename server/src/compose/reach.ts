@@ -37,6 +37,7 @@ import { newUid } from '../kit/ids.ts'
 import { limiter as ownLimiter } from '../kit/limiter.ts'
 import { lineLimiter, safeText, type Log } from '../kit/log.ts'
 import { keptScreen } from '../recording/kept-screen.ts'
+import { screenMemory, type ScreenMemory } from '../recording/screen-memory.ts'
 import { screenThread } from '../recording/screen-thread.ts'
 import { sessionRecorder } from '../recording/tap.ts'
 import type { Rooms } from './rooms.ts'
@@ -62,6 +63,8 @@ const reportsPerDevice = { max: 20, window_ms: minute_ms }
 const linesPerDevice = { perSource: 10, together: Infinity }
 /** The round trip to a device is measured so long after it has connected. */
 const measured_ms = 5 * second_ms
+/** Frames of one namespace that wait: all of its clients may be lost at the same moment. */
+const waitingFrames = 500
 /** How many agents are disconnected in a second when the server stops. */
 const drainedPerSecond = 200
 
@@ -76,6 +79,8 @@ export interface Reach {
   readonly sessions: Gateway['sessions']
   /** Sessions that go on without their client. */
   readonly held: Pick<Gateway['held'], 'count' | 'held_bytes'>
+  /** The screens of all terminals, with and without a client. */
+  readonly screens: Pick<ScreenMemory, 'held_bytes'>
   /** Legs to devices that wait for the next login. */
   readonly spares: Pick<SpareLegs, 'size' | 'isReady'>
   /** Sessions that could not be recorded, and either went on unrecorded or were ended. */
@@ -321,7 +326,8 @@ export async function openReach(rooms: Rooms, config: Config, log: Log): Promise
         ),
     },
   })
-  const screens = screenThread()
+  const screens = screenThread(waitingFrames)
+  const screenBytes = screenMemory()
   const gateway = await startGateway({
     listen: publicListen(config, config.HAWSER_SSH),
     hostKeys: await hostKeys({
@@ -345,7 +351,7 @@ export async function openReach(rooms: Rooms, config: Config, log: Log): Promise
     remote:
       neighbours &&
       others?.remoteSessions({ stores, bus, node: rooms.node, log, open: neighbours.openTerminal }),
-    screen: (size) => keptScreen(size, screens),
+    screen: (size, tenant_id) => keptScreen(size, { tenant_id, thread: screens, memory: screenBytes }),
     clock,
     logins: rooms.logins,
     parseTarget,
@@ -494,6 +500,7 @@ export async function openReach(rooms: Rooms, config: Config, log: Log): Promise
     recordingFailures,
     sessions: gateway.sessions,
     held: gateway.held,
+    screens: screenBytes,
     spares,
     ssh: {
       get unauthenticated() {

@@ -57,7 +57,7 @@ export interface GatewayParts extends HandshakeParts {
   /** The user can continue the session in a browser, until this is disposed. */
   attachable(session_uid: string, user_id: string): Disposable
   /** The screen of a terminal that may be held. */
-  screen(size: Size): KeptScreen
+  screen(size: Size, tenant_id: string): KeptScreen
   /** The time between two keepalives to a silent client. After some without an answer the client is lost. */
   keepalive_ms: number
   clock: Clock

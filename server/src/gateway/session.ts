@@ -70,7 +70,7 @@ export interface SessionParts {
   /** Takes a place for somebody who types in a session of somebody else; undefined: there is none. */
   typistPlace(tenant_id: string): Disposable | undefined
   /** The screen of a terminal that may be held. */
-  screen(size: Size): KeptScreen
+  screen(size: Size, tenant_id: string): KeptScreen
   policies: PolicySource
   /** The secret by which this installation, and nobody else, continues a terminal that an agent has kept. */
   keepSecret(session_uid: string): string
@@ -198,7 +198,8 @@ export async function runSession(
     screen(size) {
       if (kept_s === 0) return undefined
       noteKept('terminal')
-      return restored ? partial(parts.screen(size)) : parts.screen(size)
+      const screen = parts.screen(size, tenant_id)
+      return restored ? partial(screen) : screen
     },
     onLost(terminal) {
       if (!parts.held.hold(kept)) return false

@@ -12,13 +12,13 @@ import fastify, {
   type RouteOptions,
 } from 'fastify'
 import { randomUUID } from 'node:crypto'
-import type { IncomingMessage } from 'node:http'
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import { Readable } from 'node:stream'
 import { addresses, operations, type NamedOperation } from '@hawser/contract'
 import { Failure, failureHeader } from '@hawser/contract/failures'
 import { bodyLimit, type Page } from '@hawser/contract/operation'
 import type { Caller, Gate } from '../domain/callers/callers.ts'
-import type { AllRules } from '../domain/callers/rules.ts'
+import type { AllRules, CallEnd } from '../domain/callers/rules.ts'
 import { neighbourhood } from '../kit/address.ts'
 import type { Limiter } from '../kit/limiter.ts'
 import type { LineLimiter, Log } from '../kit/log.ts'
@@ -86,7 +86,11 @@ const adding = new Set(['create', 'register', 'record', 'setup', 'signUp'])
 /** What a rule is to be given instead. Fastify looks for the reasons of a refusal on the function itself. */
 type FastifyValidate = ((data: never) => false | { value: unknown }) & { errors?: unknown }
 
-type AnyRule = (input: { params: unknown; query: unknown; body: unknown }, caller: Caller) => unknown
+type AnyRule = (
+  input: { params: unknown; query: unknown; body: unknown },
+  caller: Caller,
+  end: CallEnd,
+) => unknown
 
 export function httpServer(parts: HttpParts): FastifyInstance {
   const { log, metrics } = parts
@@ -280,6 +284,7 @@ function routesOf(
     const result = await rule!(
       { params: request.params, query: request.query, body: bodyOf(request) },
       request.caller,
+      callEnd(reply.raw),
     )
     let answer = result
     if (op.headers) {
@@ -317,6 +322,23 @@ function routesOf(
       inputCheck(named, httpPart) as ReturnType<FastifySchemaCompiler<unknown>>,
     handler: handle,
   }))
+}
+
+/** The signal is made when a rule wants it, which few do. */
+function callEnd(response: ServerResponse): CallEnd {
+  let left: AbortController | undefined
+  return {
+    get signal() {
+      if (left) return left.signal
+      const made = (left = new AbortController())
+      const leave = (): void => {
+        if (!response.writableFinished) made.abort(new Failure('requestTimeout'))
+      }
+      if (response.destroyed) leave()
+      else response.once('close', leave)
+      return made.signal
+    },
+  }
 }
 
 function inputCheck({ op }: NamedOperation, part: string | undefined): FastifyValidate {

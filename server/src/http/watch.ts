@@ -204,9 +204,12 @@ export function watchEndpoint({ gate, tickets, sessions, shared, isHere, url, on
     stack.use(keepalive(socket, ping))
     socket.on('error', () => undefined)
     const shownAt = viewerAt(socket)
+    const left = new AbortController()
+    socket.once('close', () => left.abort(new Error('the viewer has left')))
     const viewer: Viewer = {
       ...shownAt,
       isGuest,
+      gone: left.signal,
       end(message) {
         shownAt.end(message)
         // At once: a client need not heed that its socket is being closed.
@@ -221,7 +224,7 @@ export function watchEndpoint({ gate, tickets, sessions, shared, isHere, url, on
         const seat = await recording.watch(viewer)
         void gone.then(() => seat[Symbol.dispose]())
       } catch (error) {
-        onError(error)
+        if (!left.signal.aborted) onError(error)
         viewer.end('The session cannot be shown.')
       }
     }

@@ -121,3 +121,57 @@ describe('concurrencyByKey', () => {
     expect(outcomes.filter(({ status }) => status === 'fulfilled')).toHaveLength(40)
   })
 })
+
+describe('concurrencyByKey with a bound for all keys', () => {
+  test('keys take turns, and a key with many tasks has one at a time', async () => {
+    const begun: string[] = []
+    const queue = concurrencyByKey(10, { atOnce: 1 })
+    const pieces = ['a1', 'a2', 'a3', 'b1', 'c1', 'b2'].map((name) => work(begun, name))
+    const taken = pieces.map((piece, at) => taking(queue.run(['a', 'a', 'a', 'b', 'c', 'b'][at]!, piece.run)))
+    for (const piece of pieces) piece.end()
+    await Promise.all(taken)
+    expect(begun).toEqual(['a1', 'b1', 'c1', 'a2', 'b2', 'a3'])
+  })
+
+  test('a task that somebody waits for comes before the others of its key, also where their queue is full', async () => {
+    const begun: string[] = []
+    const queue = concurrencyByKey(1, { atOnce: 1 })
+    const [one, two, three, four] = ['1', '2', '3', '4'].map((name) => work(begun, name))
+    const taken = [taking(queue.run('key', one!.run)), taking(queue.run('key', two!.run))]
+    expect(queue.hasRoom('key')).toBe(false)
+    expect(queue.run('key', three!.run)).toBeUndefined()
+    taken.push(taking(queue.run('key', four!.run, { first: true })))
+    for (const piece of [one, two, four]) piece!.end()
+    await Promise.all(taken)
+    expect(begun).toEqual(['1', '4', '2'])
+    expect(queue.hasRoom('key')).toBe(true)
+  })
+
+  test('at most so many keys wait, and a key is forgotten with its last task', async () => {
+    const queue = concurrencyByKey(10, { atOnce: 1, keys: 2 })
+    const one = work([], '1')
+    const taken = ['a', 'b', 'c'].map((key) => taking(queue.run(key, one.run)))
+    expect(queue.run('d', one.run)).toBeUndefined()
+    taken.push(taking(queue.run('b', one.run)))
+    one.end()
+    await Promise.all(taken)
+    await settle()
+    expect(['d', 'e', 'f'].map((key) => queue.run(key, one.run) !== undefined)).toEqual([true, true, true])
+  })
+
+  test('a task whose caller has left before its turn does not run, and leaves its place', async () => {
+    const begun: string[] = []
+    const queue = concurrencyByKey(1, { atOnce: 1 })
+    const [one, two, three, four] = ['1', '2', '3', '4'].map((name) => work(begun, name))
+    const left = new AbortController()
+    const first = taking(queue.run('key', one!.run))
+    const second = taking(queue.run('key', two!.run, { signal: left.signal }))
+    left.abort(new Error('left'))
+    await expect(second).rejects.toThrow('left')
+    await expect(queue.run('key', four!.run, { signal: left.signal })).rejects.toThrow('left')
+    const third = taking(queue.run('key', three!.run))
+    for (const piece of [one, three]) piece!.end()
+    expect(await Promise.all([first, third])).toEqual(['1', '3'])
+    expect(begun).toEqual(['1', '3'])
+  })
+})

@@ -1,6 +1,6 @@
 // Limits how many tasks run at once: at most `atOnce` run, at most `waiting` wait in a queue, and further
-// ones are refused. For expensive work (password hashing) and for work that must not overlap for one subject
-// (guesses at one account).
+// ones are refused. For expensive work (password hashing), for work that must not overlap for one subject
+// (guesses at one account), and for threads that namespaces share in turns.
 
 export interface ConcurrencyLimiter {
   /** Runs the task as soon as it may; undefined when the queue is full. */
@@ -33,21 +33,93 @@ export function concurrencyLimiter(options: { atOnce: number; waiting: number })
   }
 }
 
-/** One task at a time for each key; a key is dropped when it has no task. */
-export function concurrencyByKey(waiting: number): {
-  run<T>(key: string, task: () => Promise<T>): Promise<T> | undefined
-} {
-  const byKey = new Map<string, { limiter: ConcurrencyLimiter; users: number }>()
+export interface QueueOptions {
+  /** Ends the wait for a turn; a task that runs has to heed it by itself. */
+  readonly signal?: AbortSignal | undefined
+  /** Comes before the other tasks of its key, and has a queue of its own: somebody waits for it. */
+  readonly first?: boolean | undefined
+}
+
+export interface KeyLimiter {
+  /** Runs the task when the turn of its key has come; undefined when a queue is full. */
+  run<T>(key: string, task: () => Promise<T>, options?: QueueOptions): Promise<T> | undefined
+  /** Whether the queue of the key takes another task. */
+  hasRoom(key: string, options?: Pick<QueueOptions, 'first'>): boolean
+}
+
+/** The tasks of one key that wait. */
+interface Line {
+  readonly key: string
+  readonly first: (() => void)[]
+  readonly rest: (() => void)[]
+  isRunning: boolean
+}
+
+/**
+ * One task at a time for each key; a key is dropped when it has no task. At most `atOnce` tasks run in all,
+ * and keys take turns: a key with many tasks delays another one by a single task. At most `keys` keys wait.
+ */
+export function concurrencyByKey(
+  waiting: number,
+  { atOnce = Infinity, keys = Infinity }: { atOnce?: number; keys?: number } = {},
+): KeyLimiter {
+  const lines = new Map<string, Line>()
+  /** Lines whose next task may begin, in the order of their turns. */
+  const ready = new Set<Line>()
+  let running = 0
+
+  function begin(): void {
+    for (const line of ready) {
+      if (running >= atOnce) return
+      ready.delete(line)
+      const next = line.first.shift() ?? line.rest.shift()
+      next?.()
+    }
+  }
+  /** The line after one of its tasks has ended or left it. */
+  function settle(line: Line): void {
+    if (line.isRunning) return
+    if (line.first.length + line.rest.length > 0) return void ready.add(line)
+    ready.delete(line)
+    lines.delete(line.key)
+  }
+  function hasRoom(key: string, { first = false }: Pick<QueueOptions, 'first'> = {}): boolean {
+    const line = lines.get(key)
+    if (!line) return lines.size < keys + atOnce
+    return (first ? line.first : line.rest).length < waiting
+  }
+
   return {
-    run(key, task) {
-      const entry = byKey.get(key) ?? { limiter: concurrencyLimiter({ atOnce: 1, waiting }), users: 0 }
-      const result = entry.limiter.run(task)
-      if (!result) return undefined
-      entry.users++
-      byKey.set(key, entry)
-      return result.finally(() => {
-        entry.users--
-        if (entry.users === 0) byKey.delete(key)
+    hasRoom,
+    run<T>(key: string, task: () => Promise<T>, { signal, first }: QueueOptions = {}) {
+      if (!hasRoom(key, { first })) return undefined
+      const line = lines.get(key) ?? { key, first: [], rest: [], isRunning: false }
+      lines.set(key, line)
+      const queue = first ? line.first : line.rest
+      return new Promise<T>((resolve, reject) => {
+        const leave = (): void => {
+          queue.splice(queue.indexOf(start), 1)
+          settle(line)
+          reject(signal?.reason as Error)
+        }
+        const start = (): void => {
+          signal?.removeEventListener('abort', leave)
+          line.isRunning = true
+          running++
+          void (async () => task())()
+            .then(resolve, reject)
+            .finally(() => {
+              line.isRunning = false
+              running--
+              settle(line)
+              begin()
+            })
+        }
+        queue.push(start)
+        if (signal?.aborted) return leave()
+        signal?.addEventListener('abort', leave, { once: true })
+        settle(line)
+        begin()
       })
     },
   }

@@ -5,11 +5,13 @@ import { afterAll, expect, test } from 'vitest'
 import { keptScreen } from './kept-screen.ts'
 import { styleOf } from './screen.ts'
 import type { ScreenStep } from './screen-frame.ts'
+import { screenMemory } from './screen-memory.ts'
 import { screenThread } from './screen-thread.ts'
 
 const thread = screenThread()
 afterAll(() => thread[Symbol.asyncDispose]())
 
+const parts = { tenant_id: 'tenant', thread, memory: screenMemory() }
 const first = { width: 40, height: 10 }
 
 function terminal(size = first) {
@@ -64,7 +66,7 @@ for (const [name, output] of Object.entries(programs))
   test(`the screen with ${name} is the same after it was kept`, async () => {
     const live = terminal()
     await live.write(output)
-    using kept = keptScreen(first, thread)
+    using kept = keptScreen(first, parts)
     // In pieces, with frames between them.
     const bytes = Buffer.from(output)
     for (let at = 0; at < bytes.length; at += Math.ceil(bytes.length / 7)) {
@@ -88,7 +90,7 @@ for (const [name, output] of Object.entries(programs))
   })
 
 test('a full-screen program leaves the screen that was there before it', async () => {
-  using kept = keptScreen(first, thread)
+  using kept = keptScreen(first, parts)
   kept.show(Buffer.from(`before\r\nshell$ ${esc}[?1049h${esc}[2Jinside`))
   await kept.settle()
   const back = terminal()
@@ -102,7 +104,7 @@ test('a full-screen program leaves the screen that was there before it', async (
 })
 
 test('another window shows it at its own size', async () => {
-  using kept = keptScreen(first, thread)
+  using kept = keptScreen(first, parts)
   kept.show(Buffer.from('one\r\ntwo\r\nthree'))
   kept.resize({ width: 60, height: 12 })
   kept.show(Buffer.from(`\r\n${'y'.repeat(50)}\r\n$`))
@@ -119,7 +121,7 @@ test('another window shows it at its own size', async () => {
 })
 
 test('what scrolled by comes back on request', async () => {
-  using kept = keptScreen(first, thread)
+  using kept = keptScreen(first, parts)
   kept.show(Buffer.from(Array.from({ length: 100 }, (_, at) => `line ${at}`).join('\r\n')))
   const back = terminal()
   await back.write(await kept.redraw(first, true))
@@ -128,7 +130,7 @@ test('what scrolled by comes back on request', async () => {
 })
 
 test('memory is bounded, whatever is written', async () => {
-  using kept = keptScreen({ width: 500, height: 200 }, thread)
+  using kept = keptScreen({ width: 500, height: 200 }, parts)
   const colours = Buffer.from(
     Array.from({ length: 20_000 }, (_, at) => `${esc}[38;2;${at % 256};${at % 255};${at % 254}mx`).join(''),
   )
@@ -139,7 +141,7 @@ test('memory is bounded, whatever is written', async () => {
 })
 
 test('a small screen holds no more memory than its frame needs', async () => {
-  using kept = keptScreen(first, thread)
+  using kept = keptScreen(first, parts)
   // The end is a part of a sequence, which is kept beside the frame.
   kept.show(Buffer.from(`one\r\ntwo${esc}[3`))
   await kept.settle()
@@ -150,11 +152,14 @@ test('a small screen holds no more memory than its frame needs', async () => {
 test('little output between many sizes holds little memory', async () => {
   let taken: readonly ScreenStep[] = []
   const screen = keptScreen(first, {
-    ...thread,
-    waiting: 0,
-    frame: ({ steps }) => {
-      taken = steps
-      return Promise.resolve({ frame: Buffer.alloc(0), size: first, unfinished: Buffer.alloc(0) })
+    ...parts,
+    thread: {
+      hasRoom: () => true,
+      frame: (_, { steps }) => {
+        taken = steps
+        const [frame, unfinished] = [Buffer.alloc(0), Buffer.alloc(0)]
+        return Promise.resolve({ frame, size: first, unfinished, isPartial: false })
+      },
     },
   })
   for (let turn = 0; turn < 200; turn++) {

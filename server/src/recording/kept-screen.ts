@@ -5,6 +5,7 @@
 // dropped, and full-screen programs are asked to draw anew by whoever brings the person back.
 import type { Size } from './journal.ts'
 import { bounded, isOutput, scrollback, type Frame, type ScreenStep } from './screen-frame.ts'
+import type { ScreenMemory } from './screen-memory.ts'
 import type { ScreenThread } from './screen-thread.ts'
 
 export interface KeptScreen extends Disposable {
@@ -28,14 +29,21 @@ const most_bytes = 96 * 1024
 const first_bytes = 2 * 1024
 /** The largest frame. */
 const mostFrame_bytes = 96 * 1024
-/** Terminals that may wait for the thread at the same time; beyond it output is dropped. */
-const mostWaiting = 200
+/** Every screen may keep this much of the last output, however much all of them keep. */
+const least_bytes = 4 * 1024
 /** How much is kept of lines that only scroll by, beside the screen. */
 const mostLines_bytes = 32 * 1024
 /** A size counts as so much output. */
 const resize_bytes = 256
 
-export function keptScreen(first: Size, thread: ScreenThread): KeptScreen {
+export interface KeptScreenParts {
+  readonly tenant_id: string
+  readonly thread: Pick<ScreenThread, 'frame' | 'hasRoom'>
+  /** Shared by all screens. */
+  readonly memory: ScreenMemory
+}
+
+export function keptScreen(first: Size, { tenant_id, thread, memory }: KeptScreenParts): KeptScreen {
   let frame: Buffer | undefined
   /** The size of the terminal when the frame was made, and its size now. */
   let frameSize = bounded(first)
@@ -49,7 +57,34 @@ export function keptScreen(first: Size, thread: ScreenThread): KeptScreen {
   /** The bytes that the next frame is being made of. */
   let making_bytes = 0
   let isPartial = false
-  let over = false
+  const over = new AbortController()
+  /** Held memory, as far as it is counted. */
+  let counted_bytes = 0
+
+  /** All of the memory that is kept, not only the part of it that is used. */
+  const held = (): number => heldBy([...(frame ? [frame] : []), tail, ...steps]) + making_bytes
+
+  /** Counts what is held now; where there is no room for it, nothing is kept but the last output. */
+  function count(): void {
+    const more_bytes = held() - counted_bytes
+    if (more_bytes > 0 && memory.take(tenant_id, more_bytes)) counted_bytes += more_bytes
+    else if (more_bytes > 0 && held() > least_bytes) forget()
+    const rest_bytes = held() - counted_bytes
+    memory.count(tenant_id, rest_bytes)
+    counted_bytes += rest_bytes
+  }
+
+  function forget(): void {
+    isPartial = true
+    frame = undefined
+    frameSize = size
+    steps = []
+    steps_bytes = 0
+    const last = Buffer.allocUnsafeSlow(Math.min(used, least_bytes / 2))
+    tail.copy(last, 0, used - last.length, used)
+    tail = last
+    used = last.length
+  }
 
   const sealTail = (): void => {
     if (used === 0) return
@@ -65,27 +100,24 @@ export function keptScreen(first: Size, thread: ScreenThread): KeptScreen {
   async function make(): Promise<void> {
     sealTail()
     const taken = steps
-    making_bytes = steps_bytes
+    making_bytes = heldBy(taken)
     steps = []
     steps_bytes = 0
     try {
-      const made = await thread.frame({
-        frame,
-        size: frameSize,
-        steps: taken,
-        withScrollback: true,
-        most_bytes: mostFrame_bytes,
-      })
-      accept(made)
+      const request = { size: frameSize, steps: taken, withScrollback: true, most_bytes: mostFrame_bytes }
+      accept(await thread.frame(tenant_id, { ...request, frame }, { signal: over.signal }))
     } catch {
       // The thread failed: what was drawn before is lost.
       isPartial = true
     } finally {
       making = undefined
       making_bytes = 0
+      count()
     }
   }
   function accept(made: Frame): void {
+    if (over.signal.aborted) return
+    if (made.isPartial) isPartial = true
     frame = made.frame
     frameSize = made.size
     if (made.unfinished.length === 0) return
@@ -94,9 +126,8 @@ export function keptScreen(first: Size, thread: ScreenThread): KeptScreen {
   }
 
   function makeRoom(): void {
-    if (over) return
     if (dropLines()) return
-    if (!making && thread.waiting < mostWaiting) making = make()
+    if (!making && thread.hasRoom(tenant_id)) making = make()
     else if (steps_bytes + used > 2 * most_bytes) {
       isPartial = true
       sealTail()
@@ -141,6 +172,9 @@ export function keptScreen(first: Size, thread: ScreenThread): KeptScreen {
       )
       tail.copy(grown, 0, 0, used)
       tail = grown
+      tail.set(bytes, used)
+      used += bytes.length
+      return count()
     }
     tail.set(bytes, used)
     used += bytes.length
@@ -148,7 +182,7 @@ export function keptScreen(first: Size, thread: ScreenThread): KeptScreen {
 
   return {
     show(bytes) {
-      if (over) return
+      if (over.signal.aborted) return
       for (let at = 0; at < bytes.length; at += most_bytes / 4) {
         const piece = bytes.subarray(at, at + most_bytes / 4)
         if (used + piece.length > most_bytes) makeRoom()
@@ -158,6 +192,7 @@ export function keptScreen(first: Size, thread: ScreenThread): KeptScreen {
     },
     resize(to) {
       const next = bounded(to)
+      if (over.signal.aborted) return
       if (next.width === size.width && next.height === size.height) return
       size = next
       sealTail()
@@ -167,45 +202,45 @@ export function keptScreen(first: Size, thread: ScreenThread): KeptScreen {
       else steps_bytes += resize_bytes
       steps.push(next)
       if (steps_bytes > most_bytes) makeRoom()
+      count()
     },
     async redraw(to, withScrollback) {
       await making
       sealTail()
       const resized = bounded(to)
-      const made = await thread.frame(
-        {
-          frame,
-          size: frameSize,
-          steps: [...steps, resized],
-          withScrollback,
-          most_bytes: mostFrame_bytes,
-        },
-        'first',
-      )
+      const drawn = {
+        size: frameSize,
+        steps: [...steps, resized],
+        withScrollback,
+        most_bytes: mostFrame_bytes,
+      }
+      const made = await thread.frame(tenant_id, { ...drawn, frame }, { first: true, signal: over.signal })
+      if (made.isPartial) isPartial = true
       return made.frame
     },
     async settle() {
       await making
-      if (steps.length > 0 || used > 0) await (making ??= make())
+      if ((steps.length > 0 || used > 0) && thread.hasRoom(tenant_id)) await (making ??= make())
     },
     get isPartial() {
       return isPartial
     },
     get held_bytes() {
-      // All of the memory that is kept, not only the part of it that is used.
-      const kept = (step: ScreenStep): number => (isOutput(step) ? step.buffer.byteLength : resize_bytes)
-      const all = [...(frame ? [frame] : []), tail, ...steps]
-      return all.reduce((sum, step) => sum + kept(step), making_bytes)
+      return held()
     },
     [Symbol.dispose]() {
-      over = true
+      over.abort(new Error('the screen is not needed any more'))
       frame = undefined
       steps = []
       steps_bytes = used = 0
       tail = Buffer.alloc(0)
+      count()
     },
   }
 }
+
+const heldBy = (steps: readonly ScreenStep[]): number =>
+  steps.reduce((sum, step) => sum + (isOutput(step) ? step.buffer.byteLength : resize_bytes), 0)
 
 /** Finds anything but text, tabs, lines and colours. */
 // eslint-disable-next-line no-control-regex

@@ -1,9 +1,8 @@
 // Live viewers of a session. A viewer first gets a snapshot of the screen, made from the journal, and then
 // everything that is written to the journal. A viewer never slows the session down: the buffer of each viewer
 // is bounded, and a viewer that exceeds it is disconnected.
-import { snapshotAt } from './screen-snapshot.ts'
+import type { ScreenSnapshot } from './screen-snapshot.ts'
 import type { Size } from './journal.ts'
-import type { JournalStorage } from './storage/storage.ts'
 import type { JournalWriter } from './writer.ts'
 
 /** One viewer. None of its methods may throw. */
@@ -18,6 +17,8 @@ export interface Viewer {
   waiting(): number
   /** Came to type, or by an invitation: those who supervise cannot take this place. */
   readonly isGuest?: boolean
+  /** The viewer has left: nothing more is drawn for it. */
+  readonly gone?: AbortSignal
 }
 
 /** All viewers of one journal. */
@@ -48,7 +49,11 @@ interface Seat {
   missed_bytes: number
 }
 
-export function audience(writer: JournalWriter, storage: JournalStorage): Audience {
+/** `snapshot`: of the journal's screen, after so many bytes of output. */
+export function audience(
+  writer: JournalWriter,
+  snapshot: (output_bytes: number, gone: AbortSignal | undefined) => Promise<ScreenSnapshot>,
+): Audience {
   const seats = new Set<Seat>()
   let over: string | undefined
 
@@ -62,13 +67,7 @@ export function audience(writer: JournalWriter, storage: JournalStorage): Audien
     seat.missed_bytes = 0
     const position = writer.output_bytes
     await writer.flush()
-    await using file = await storage.read(writer.name)
-    const { size, bytes } = await snapshotAt(file, {
-      first: writer.first,
-      index: writer.index,
-      isBefore: (entry) => entry.output_bytes <= position,
-      isBehind: (event, count) => count >= position && event.kind !== 'resize',
-    })
+    const { size, bytes } = await snapshot(position, seat.viewer.gone)
     if (!seats.has(seat)) return true
     if (seat.missed_bytes > mostMissed_bytes) return false
     seat.viewer.screen(size, bytes)

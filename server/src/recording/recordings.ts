@@ -5,7 +5,7 @@ import { Failure } from '@hawser/contract/failures'
 import { BoundedMap } from '../kit/bounded-map.ts'
 import { iso, minute_ms, type Clock } from '../kit/clock.ts'
 import { concurrencyByKey } from '../kit/concurrency.ts'
-import { filmstripOf, type RecordingMoment } from './filmstrip.ts'
+import type { RecordingMoment } from './filmstrip.ts'
 import { castOf, framesOf, type PlayedFrame } from './frames.ts'
 import {
   Block,
@@ -23,10 +23,12 @@ import type { RecordingKey } from './key.ts'
 import { audience, type Viewer } from './live.ts'
 import { flushSchedule } from './flush-schedule.ts'
 import { events, readEnd, readHeader } from './reader.ts'
-import { searchIn, type Searched } from './search.ts'
+import type { Searched } from './search.ts'
+import { asBuffer, screenThread, type JournalCall } from './screen-thread.ts'
+import type { ScreenCalls } from './screen-worker.ts'
 import type { RecordingQuota } from './quota.ts'
-import { closeJournal, unended } from './verify.ts'
-import { partAt, partFrom, programOf, type Part, type Source } from './window.ts'
+import { closeJournal } from './verify.ts'
+import { programOf, type Part, type Source, type WindowEvent } from './window.ts'
 import { journalWriter, type JournalWriter } from './writer.ts'
 
 /** The session, device and user that a recording is about, and its terminal. */
@@ -83,10 +85,14 @@ export interface Recordings extends AsyncDisposable {
   /** Facts about a recording. */
   facts(name: JournalName): Promise<Facts>
   /** A part of it: from a moment on, with the screen as it was then, or from a position on. */
-  part(name: JournalName, where: { readonly at_ms: number } | { readonly from: number }): Promise<Part>
+  part(
+    name: JournalName,
+    where: { readonly at_ms: number } | { readonly from: number },
+    signal?: AbortSignal,
+  ): Promise<Part>
   /** At most so many moments of it, for small pictures. */
-  filmstrip(name: JournalName, most: number): Promise<RecordingMoment[]>
-  search(name: JournalName, text: string, from: number): Promise<Searched>
+  filmstrip(name: JournalName, most: number, signal?: AbortSignal): Promise<RecordingMoment[]>
+  search(name: JournalName, text: string, from: number, signal?: AbortSignal): Promise<Searched>
   /** The live recordings of a session, the newest last; posted frames do not count. */
   live(tenant_id: string, session_uid: string): Recording[]
   remove(tenant_id: string, session_uid: string): Promise<void>
@@ -119,9 +125,6 @@ const posted_ms = 5 * minute_ms
 const mostPosted = 500
 /** Posted frames of one session that wait to be written. */
 const mostFrames = 1_000
-/** Screens of one namespace that wait to be drawn. */
-const mostDrawn = 32
-
 /** Journals whose index is cached; an index has at most 2048 entries. */
 const mostKnown = 32
 
@@ -176,7 +179,8 @@ export function recordings(parts: RecordingParts): Recordings {
   const finishing = new Set<Promise<void>>()
   const posted = new BoundedMap<string, PostedRecording>(mostPosted)
   const bySession = concurrencyByKey(mostFrames)
-  const drawing = concurrencyByKey(mostDrawn)
+  /** Draws screens, looks for text and reads parts: output of devices decides what that costs. */
+  const looking = screenThread()
   /** Headers and indexes of closed journals: players ask for one part after the other. */
   const known = new BoundedMap<string, Omit<Source, 'file'>>(mostKnown)
 
@@ -217,7 +221,15 @@ export function recordings(parts: RecordingParts): Recordings {
         throw error
       },
     )
-    const viewers = audience(writer, storage)
+    const viewers = audience(writer, (output_bytes, gone) =>
+      looking.turn(tenant_id, gone, async (call) => {
+        await using reading = await storage.read(name)
+        const { size, ...made } = await call(reading, 'snapshot', writer.first, writer.index, {
+          output_bytes,
+        })
+        return { ...made, size, bytes: asBuffer(made.bytes) }
+      }),
+    )
     let finished: Promise<void> | undefined
     const one: Open = {
       name,
@@ -315,35 +327,57 @@ export function recordings(parts: RecordingParts): Recordings {
   }
 
   /** Opens a journal to read parts of it. */
-  async function opened<T>(name: JournalName, look: (source: Source) => Promise<T>): Promise<T> {
+  async function opened<T>(
+    name: JournalName,
+    look: (source: Source) => Promise<T>,
+    call?: JournalCall,
+  ): Promise<T> {
     const going = await flushed(name)
     await using file = await storage.read(name)
     try {
-      return await lookAt(name, file, going, look)
+      return await look(await sourceOf(name, file, going, call))
     } catch (error) {
       throw asFailure(error)
     }
   }
 
-  async function lookAt<T>(
+  /** `call`: within a turn of the namespace on the thread. */
+  async function sourceOf(
     name: JournalName,
     file: Reading,
     going: Open | undefined,
-    look: (source: Source) => Promise<T>,
-  ): Promise<T> {
+    call: JournalCall | undefined,
+  ): Promise<Source> {
     const id = `${name.session_uid}.${name.channel}`
     const found = known.get(id)
-    if (found) return look({ file, ...found })
+    if (found) return { file, ...found }
     const header = await readHeader(file)
     if (going) {
       const { index, interruptions, duration_ms, output_bytes } = going.writer
-      return look({ file, header, index, interruptions, duration_ms, output_bytes, ending: 'going' })
+      return { file, header, index, interruptions, duration_ms, output_bytes, ending: 'going' }
     }
     const end = await readEnd(file)
-    if (!end) return look({ file, header, ...(await unended(file)) })
-    known.set(id, { header, ...end })
-    return look({ file, header, ...end })
+    if (end) known.set(id, { header, ...end })
+    if (end) return { file, header, ...end }
+    // All of it has to be read.
+    const unended = (on: JournalCall) => on(file, 'unended')
+    return {
+      file,
+      header,
+      ...(await (call ? unended(call) : looking.turn(name.tenant_id, undefined, unended))),
+    }
   }
+
+  /** Has the thread look into a journal. */
+  const look = <N extends 'part' | 'filmstrip' | 'search'>(
+    name: JournalName,
+    signal: AbortSignal | undefined,
+    what: N,
+    ...given: Parameters<ScreenCalls[N]> extends [number, unknown, ...infer Rest] ? Rest : never
+  ): Promise<Awaited<ReturnType<ScreenCalls[N]>>> =>
+    looking.turn(name.tenant_id, signal, (call) =>
+      opened(name, ({ file, ...about }) => (call as OnKnown)(file, what, about, ...given), call),
+    )
 
   /** Closes a journal that was cut off. */
   async function close(
@@ -408,19 +442,17 @@ export function recordings(parts: RecordingParts): Recordings {
           interruptions: interruptions.map((one) => ({ until_ms: duration_ms, via: '', ...one })),
         }
       }),
-    async part(name, where) {
-      if ('from' in where) return opened(name, (source) => partFrom(source, where.from))
-      // A screen is drawn from much output: those of one namespace are drawn one after the other.
-      const drawn = drawing.run(name.tenant_id, () => opened(name, (source) => partAt(source, where.at_ms)))
-      if (!drawn) throw new Failure('tooMany')
-      return drawn
+    async part(name, where, signal) {
+      const { screen, events: listed, ...part } = await look(name, signal, 'part', where)
+      const asEvent = (event: WindowEvent): WindowEvent =>
+        'bytes' in event ? { ...event, bytes: asBuffer(event.bytes) } : event
+      return { ...part, screen: asBuffer(screen), events: listed.map(asEvent) }
     },
-    async filmstrip(name, most) {
-      const made = drawing.run(name.tenant_id, () => opened(name, (source) => filmstripOf(source, most)))
-      if (!made) throw new Failure('tooMany')
-      return made
+    async filmstrip(name, most, signal) {
+      const moments = await look(name, signal, 'filmstrip', most)
+      return moments.map(({ output, ...moment }) => ({ ...moment, output: asBuffer(output) }))
     },
-    search: (name, text, from) => opened(name, (source) => searchIn(source, text, from)),
+    search: (name, text, from, signal) => look(name, signal, 'search', text, from),
     live: (tenant_id, session_uid) => of(tenant_id, session_uid).filter((one) => !one.posted && !one.failed),
     async remove(tenant_id, session_uid) {
       const removing = bySession.run(session_uid, async () => {
@@ -454,9 +486,18 @@ export function recordings(parts: RecordingParts): Recordings {
       for (const one of open) void one.finish()
       await Promise.all(finishing)
       schedule[Symbol.dispose]()
+      await looking[Symbol.asyncDispose]()
     },
   }
 }
+
+/** A look with all that is known of the journal beside its bytes. */
+type OnKnown = (
+  file: Reading,
+  what: string,
+  known: Omit<Source, 'file'>,
+  ...given: unknown[]
+) => Promise<never>
 
 /** Callers learn that a recording is damaged; where it is damaged is for the log. */
 const asFailure = (error: unknown): unknown =>

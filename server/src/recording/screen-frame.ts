@@ -3,9 +3,20 @@
 // window, so nothing that a device wrote passes through it: no questions, titles, links or clipboards. A
 // frame and the output after it give the next frame. So the state of a terminal can be kept as text, and no
 // emulator has to run while nobody looks.
-import type { IBuffer, IBufferCell, Terminal } from '@xterm/headless'
+import type { IBuffer, Terminal } from '@xterm/headless'
 import type { Size } from './journal.ts'
-import { fitting, styleOf, terminalOf, unfinishedTail, type ScreenWork } from './screen.ts'
+import {
+  charactersOf,
+  drawnRow,
+  fitting,
+  mostCells,
+  resizeWithin,
+  styleOf,
+  terminalOf,
+  unfinishedTail,
+  type ScreenRow,
+  type ScreenWork,
+} from './screen.ts'
 
 /** Output, or another size from then on. */
 export type ScreenStep = Uint8Array | Size
@@ -27,14 +38,16 @@ export interface Frame {
   readonly size: Size
   /** The end of the output, if it is a part of a character or of a control sequence. */
   readonly unfinished: Buffer
+  /** Rows of the screen are missing, because it is longer than a frame may be. */
+  readonly isPartial: boolean
 }
 
 /** The most lines that scrolled by. */
 export const scrollback = 1_000
 /** A larger window shows the upper left part. */
 const largest: Size = { width: 500, height: 200 }
-/** Cells that a frame may cost; see screen.ts. */
-const frameCells = 20_000_000
+/** A part of the bytes that is left for modes, the cursor and the like. */
+const rest_bytes = 2 * 1024
 
 export const bounded = (size: Size): Size => {
   const { width, height } = fitting(size)
@@ -46,7 +59,7 @@ export const isOutput = (step: ScreenStep): step is Uint8Array => step instanceo
 export async function nextFrame(request: FrameRequest): Promise<Frame> {
   const { steps } = request
   let size = bounded(request.size)
-  const work: ScreenWork = { cells: frameCells }
+  const work: ScreenWork = { cells: mostCells }
   const terminal = terminalOf(size, scrollback, work)
   const modes = trackModes(terminal)
   const write = async (text: string | Uint8Array): Promise<void> =>
@@ -61,10 +74,15 @@ export async function nextFrame(request: FrameRequest): Promise<Frame> {
         await write(all.subarray(0, all.length - unfinished.length))
       } else {
         size = bounded(step)
-        terminal.resize(size.width, size.height)
+        resizeWithin(terminal, size, work)
       }
     }
-    return { frame: Buffer.from(await draw(terminal, modes, write, request)), size, unfinished }
+    // The last size counts, whatever it costs.
+    terminal.resize(size.width, size.height)
+    // Drawing writes a few sequences of its own.
+    work.cells = mostCells
+    const { text, isPartial } = await draw(terminal, modes, write, request)
+    return { frame: Buffer.from(text), size, unfinished, isPartial }
   } finally {
     terminal.dispose()
   }
@@ -122,14 +140,22 @@ async function draw(
   modes: Modes,
   write: (text: string) => Promise<void>,
   { withScrollback, most_bytes }: FrameRequest,
-): Promise<string> {
+): Promise<{ text: string; isPartial: boolean }> {
   const { active, normal } = terminal.buffer
   const { cols, rows } = terminal
   const isAlternate = active.type === 'alternate'
   const { insertMode, originMode, wraparoundMode, ...other } = terminal.modes
   const cursor = placeOf(active)
-  const shown = isAlternate ? bounds(linesOf(terminal, active, false), most_bytes) : ''
-  const below = bounds(linesOf(terminal, normal, withScrollback), most_bytes)
+  // The screen that a program uses may take most of the bytes; the one below it gets the rest.
+  const room_bytes = most_bytes - rest_bytes
+  const shown = isAlternate
+    ? bounds(linesOf(terminal, active, 0), active.cursorY, (room_bytes * 3) / 4)
+    : nothing
+  const below = bounds(
+    linesOf(terminal, normal, withScrollback ? room_bytes : 0),
+    normal.cursorY,
+    room_bytes - Buffer.byteLength(shown.text),
+  )
 
   // Now by experiment: the style and the character set of what comes next, the margins and the saved cursor.
   await write('\u001b[4lq')
@@ -139,17 +165,17 @@ async function draw(
   await write('\u001b[999;1H')
   const bottom = active.cursorY
 
-  let out = clean + below
+  let out = clean + below.text
   if (isAlternate) {
     await write('\u001b[?6l\u001b[?1049l')
-    out += `${goTo(placeOf(terminal.buffer.normal))}\u001b[?1049h\u001b[H${shown}`
+    out += `${goTo(placeOf(terminal.buffer.normal))}\u001b[?1049h\u001b[H${shown.text}`
   }
   out += '\u001b[m'
   if (top > 0 || bottom < rows - 1) out += `\u001b[${top + 1};${bottom + 1}r`
   if (cursor.x >= cols) {
     // The next character goes to the next line, so the last one of this line is written again.
     const last = active.getLine(active.baseY + cursor.y)?.getCell(cols - 1)
-    out += `${goTo({ x: cols - 1, y: cursor.y })}${last ? `\u001b[0${styleOf(last)}m${last.getChars() || ' '}` : ''}`
+    out += `${goTo({ x: cols - 1, y: cursor.y })}${last ? `\u001b[0${styleOf(last)}m${charactersOf(last)}` : ''}`
   } else out += goTo(cursor)
   if (originMode) out += `\u001b[?6h${goTo({ x: Math.min(cursor.x, cols - 1), y: cursor.y - top })}`
   out += `\u001b[0${style}m`
@@ -165,7 +191,7 @@ async function draw(
   if (modes.mouseEncoding > 0) out += `\u001b[?${modes.mouseEncoding}h`
   if (modes.cursorStyle > 0) out += `\u001b[${modes.cursorStyle} q`
   if (modes.cursorHidden) out += '\u001b[?25l'
-  return out
+  return { text: out, isPartial: shown.isPartial || below.isPartial }
 }
 
 const placeOf = (buffer: IBuffer): Place => ({ x: buffer.cursorX, y: buffer.cursorY })
@@ -177,69 +203,69 @@ function lastWritten(buffer: IBuffer, cols: number): [style: string, isDrawing: 
   return cell ? [styleOf(cell), cell.getChars() === '─'] : ['', false]
 }
 
-/** The lines of a buffer, each with what separates it from the one before. */
-function linesOf({ cols, rows }: Terminal, buffer: IBuffer, withScrollback: boolean): DrawnLine[] {
+/** The lines of the screen of a buffer, below as many of those that scrolled by as take so many bytes. */
+function linesOf({ cols, rows }: Terminal, buffer: IBuffer, scrollback_bytes: number): DrawnLine[] {
   const drawn: DrawnLine[] = []
-  let cell: IBufferCell | undefined
-  for (let y = withScrollback ? 0 : buffer.baseY; y < buffer.baseY + rows; y++) {
+  let left_bytes = scrollback_bytes
+  for (let y = buffer.baseY + rows - 1; y >= 0; y--) {
     const row = buffer.getLine(y)
     if (!row) continue
+    const isScreen = y >= buffer.baseY
+    if (!isScreen && left_bytes <= 0) break
     /** A line that goes on in the next row is drawn to its end, so that a terminal joins them again. */
     const goesOn = y + 1 < buffer.baseY + rows && buffer.getLine(y + 1)?.isWrapped === true
-    let text = ''
-    let plain = ''
-    let style = ''
-    /** Up to the last cell that shows something, of both. */
-    let [visible, plainVisible] = [0, 0]
-    for (let x = 0; x < cols; x++) {
-      cell = row.getCell(x, cell)
-      if (!cell || cell.getWidth() === 0) continue
-      const next = styleOf(cell)
-      if (next !== style) text += `\u001b[0${next}m`
-      style = next
-      const characters = cell.getChars() || ' '
-      text += characters
-      plain += characters
-      if (characters.trim() !== '' || next !== '' || goesOn) {
-        visible = text.length
-        plainVisible = plain.length
-      }
-    }
-    drawn.push({
-      text: text.slice(0, visible) + (text.includes('\u001b') ? '\u001b[m' : ''),
-      plain: plain.slice(0, plainVisible),
-      joined: row.isWrapped,
-      isScreen: y >= buffer.baseY,
-    })
+    const { text, plain } = drawnRow(row, cols, goesOn)
+    const styled = text + (text.includes('\u001b') ? '\u001b[m' : '')
+    if (!isScreen) left_bytes -= Buffer.byteLength(styled) + 2
+    drawn.push({ text: styled, plain, joined: row.isWrapped, isScreen })
   }
-  return drawn
+  return drawn.toReversed()
 }
 
-interface DrawnLine {
-  readonly text: string
-  /** The same without colours. */
-  readonly plain: string
+interface DrawnLine extends ScreenRow {
   /** Whether the row continues the line before. */
   readonly joined: boolean
   readonly isScreen: boolean
 }
 
-/** The screen, without its colours if it is too long with them, and as much of what scrolled by as fits. */
-function bounds(lines: readonly DrawnLine[], most_bytes: number): string {
+const nothing = { text: '', isPartial: false }
+
+/**
+ * The screen, without its colours if it is too long with them, and as much of what scrolled by as fits. Of a
+ * screen that is too long without them, the rows that are far from the cursor are left empty.
+ */
+function bounds(
+  lines: readonly DrawnLine[],
+  cursorY: number,
+  most_bytes: number,
+): { text: string; isPartial: boolean } {
   const screen = lines.findIndex(({ isScreen }) => isScreen)
-  const texts = (from: number, form: 'text' | 'plain'): string =>
+  const texts = (from: number, form: 'text' | 'plain', empty?: ReadonlySet<DrawnLine>): string =>
     lines
       .slice(from)
-      .map((line, at) => `${at === 0 || line.joined ? '' : '\r\n'}${line[form]}`)
+      .map((line, at) => {
+        const isJoined = at === 0 || (line.joined && empty?.has(lines[from + at - 1]!) !== true)
+        return (isJoined ? '' : '\r\n') + (empty?.has(line) ? '' : line[form])
+      })
       .join('')
   const drawn = texts(screen, 'text')
   let left_bytes = most_bytes - Buffer.byteLength(drawn)
-  if (left_bytes < 0) return texts(screen, 'plain')
+  if (left_bytes < 0) {
+    const rows = lines.slice(screen)
+    const distance = (line: DrawnLine): number => Math.abs(rows.indexOf(line) - cursorY)
+    const empty = new Set<DrawnLine>()
+    left_bytes = most_bytes - 2 * rows.length
+    for (const line of rows.toSorted((one, other) => distance(one) - distance(other))) {
+      left_bytes -= Buffer.byteLength(line.plain)
+      if (left_bytes < 0) empty.add(line)
+    }
+    return { text: texts(screen, 'plain', empty), isPartial: empty.size > 0 }
+  }
   let from = screen
   while (from > 0) {
     left_bytes -= Buffer.byteLength(lines[from - 1]!.text) + 2
     if (left_bytes < 0) break
     from--
   }
-  return texts(from, 'text')
+  return { text: texts(from, 'text'), isPartial: false }
 }

@@ -10,6 +10,10 @@ import { screen, unfinishedTail } from './screen.ts'
 
 /** How much output before the position is replayed: full-screen programs redraw more often than that. */
 const replayed_bytes = 512 * 1024
+/** A new size counts as this much output. */
+const resize_bytes = 256
+/** Steps that are kept one by one; of more, those without a new size between them are joined. */
+const mostSteps = 8_192
 /** How much of the end is searched for plain lines; twice a screen of them is enough. */
 const lines_bytes = 64 * 1024
 
@@ -21,20 +25,20 @@ export interface ScreenSnapshot {
   readonly output_bytes: number
 }
 
-export interface SnapshotPosition {
-  /** The size of the terminal at the start. */
-  readonly first: Size
-  readonly index: readonly IndexEntry[]
-  /** Whether an entry of the index is at or before the position. */
-  isBefore(entry: IndexEntry): boolean
-  /** Whether an event, with this much output before it, is behind the position. */
-  isBehind(event: JournalEvent, output_bytes: number): boolean
-}
+/** The position: a moment, or the number of bytes of output before it. */
+export type SnapshotPosition = { readonly at_ms: number } | { readonly output_bytes: number }
 
+/** `first`: the size of the terminal at the start. */
 export async function snapshotAt(
   file: Reading,
-  { first, index, isBefore, isBehind }: SnapshotPosition,
+  first: Size,
+  index: readonly IndexEntry[],
+  until: SnapshotPosition,
 ): Promise<ScreenSnapshot> {
+  const isBefore = (entry: IndexEntry): boolean =>
+    'at_ms' in until ? entry.time_ms <= until.at_ms : entry.output_bytes <= until.output_bytes
+  const isBehind = (event: JournalEvent): boolean =>
+    'at_ms' in until ? event.time_ms > until.at_ms : count >= until.output_bytes && event.kind !== 'resize'
   const near = placeBefore(index, isBefore)
   const from = near && placeBefore(index, (entry) => entry.output_bytes <= near.output_bytes - replayed_bytes)
   let start: Size = from ?? first
@@ -43,12 +47,13 @@ export async function snapshotAt(
   let kept_bytes = 0
   let steps: (Buffer | Size)[] = []
   for await (const event of events(file, from)) {
-    if (isBehind(event, count)) break
+    if (isBehind(event)) break
     if (event.kind === 'resize') {
       size = { width: event.width, height: event.height }
       // Where sizes follow each other without output between them, only the last one counts.
       const last = steps.at(-1)
       if (last && !Buffer.isBuffer(last)) steps.pop()
+      else kept_bytes += resize_bytes
       steps.push(size)
     }
     const bytes = shown(event)
@@ -56,16 +61,18 @@ export async function snapshotAt(
     count += bytes.length
     kept_bytes += bytes.length
     steps.push(bytes)
+    if (steps.length > mostSteps) steps = [...joined(steps)]
     if (kept_bytes < 2 * replayed_bytes) continue
     // Old steps are dropped now and then, not with every event.
-    for (let dropped = 0; dropped < steps.length; dropped++) {
+    let dropped = 0
+    for (; dropped < steps.length; dropped++) {
       const step = steps[dropped]!
+      const step_bytes = Buffer.isBuffer(step) ? step.length : resize_bytes
+      if (kept_bytes - step_bytes < replayed_bytes) break
+      kept_bytes -= step_bytes
       if (!Buffer.isBuffer(step)) start = step
-      else if (kept_bytes - step.length < replayed_bytes) {
-        steps = steps.slice(dropped)
-        break
-      } else kept_bytes -= step.length
     }
+    steps = steps.slice(dropped)
   }
   const resized = steps.findLastIndex((step) => !Buffer.isBuffer(step))
   const latest = Buffer.concat(steps.slice(resized + 1).filter((step) => Buffer.isBuffer(step)))
@@ -91,12 +98,12 @@ function* joined(steps: readonly (Buffer | Size)[]): Generator<Buffer | Size> {
   for (const step of steps) {
     if (Buffer.isBuffer(step)) pieces.push(step)
     else {
-      yield Buffer.concat(pieces)
+      if (pieces.length > 0) yield Buffer.concat(pieces)
       pieces = []
       yield step
     }
   }
-  yield Buffer.concat(pieces)
+  if (pieces.length > 0) yield Buffer.concat(pieces)
 }
 
 /**

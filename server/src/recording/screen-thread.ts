@@ -1,90 +1,104 @@
-// Frames of terminals, made in a thread of their own: what a device writes costs the server's thread a copy.
-// The thread is started when it is needed and ended when it was idle for a while; one that died or took too
-// long is replaced. It makes one frame after the other, because a terminal takes half a megabyte and many
-// sessions may be lost at the same moment; those that somebody waits for come first.
-import { Worker } from 'node:worker_threads'
+// A thread for what output of devices costs: frames of terminals, and screens, parts, small pictures and
+// searches of recordings. The server's own thread only copies bytes and reads files. Namespaces take turns,
+// one task at a time, so that none can shut out others; tasks that somebody waits for come first. Queues are
+// bounded. A task ends with whoever asked for it: one that waits is dropped, and one that runs cannot read
+// its journal any further.
+import { Failure } from '@hawser/contract/failures'
+import { concurrencyByKey, type QueueOptions } from '../kit/concurrency.ts'
+import { thread, ThreadEnded } from './thread.ts'
+import { lentJournals } from './lent-journals.ts'
 import type { Frame, FrameRequest } from './screen-frame.ts'
-import type { FrameAnswer } from './screen-worker.ts'
+import type { ScreenCalls } from './screen-worker.ts'
+import type { Reading } from './storage/storage.ts'
+
+/** A turn of a namespace on the thread: calls its functions with a journal. */
+export type JournalCall = <N extends keyof ScreenCalls>(
+  file: Reading,
+  name: N,
+  ...given: Parameters<ScreenCalls[N]> extends [number, ...infer Rest] ? Rest : never
+) => Promise<Awaited<ReturnType<ScreenCalls[N]>>>
 
 export interface ScreenThread extends AsyncDisposable {
-  /** `first`: somebody waits for it. */
-  frame(request: FrameRequest, first?: 'first'): Promise<Frame>
-  /** Frames that are asked for and not made yet. */
-  readonly waiting: number
+  /** `first`: somebody waits for it. Refused with `tooMany` when too many wait. */
+  frame(tenant_id: string, request: FrameRequest, options?: QueueOptions): Promise<Frame>
+  /** Whether another frame of the namespace can wait. */
+  hasRoom(tenant_id: string): boolean
+  /** Does a task in the turn of a namespace. Refused with `tooMany` when too many wait. */
+  turn<T>(
+    tenant_id: string,
+    signal: AbortSignal | undefined,
+    task: (call: JournalCall) => Promise<T>,
+  ): Promise<T>
 }
 
-const idle_ms = 60_000
-/** One frame takes some tens of milliseconds. */
-const longest_ms = 10_000
+/** One task takes up to a second of processor time; the rest is for a machine that is busy. */
+const longest_ms = 30_000
+/** Namespaces whose next task waits. */
+const waitingNamespaces = 256
+const retryAfter_s = 2
 
-interface Asked extends PromiseWithResolvers<Frame> {
-  readonly request: FrameRequest
-}
+/** `waiting`: tasks of one namespace that may wait. */
+export function screenThread(waiting = 32): ScreenThread {
+  const lent = lentJournals()
+  const worker = thread<ScreenCalls>({
+    file: new URL('./screen-worker.ts', import.meta.url),
+    offers: lent.reader,
+    most_mb: 256,
+    name: 'the screens',
+  })
+  const turns = concurrencyByKey(waiting, { atOnce: 1, keys: waitingNamespaces })
 
-export function screenThread(): ScreenThread {
-  let worker: Worker | undefined
-  let making: Asked | undefined
-  const queue: Asked[] = []
-  let timer: NodeJS.Timeout | undefined
-  let closed = false
-
-  function start(): Worker {
-    const one = new Worker(new URL('./screen-worker.ts', import.meta.url), {
-      resourceLimits: { maxYoungGenerationSizeMb: 16, maxOldGenerationSizeMb: 256 },
-    })
-    one.unref()
-    const end = (error: Error): void => {
-      if (worker !== one) return
-      worker = undefined
-      making?.reject(error)
-      done()
+  async function inTurn<T>(tenant_id: string, task: () => Promise<T>, options?: QueueOptions): Promise<T> {
+    const turn = turns.run(tenant_id, task, options)
+    if (!turn) throw new Failure('tooMany', { retryAfter: retryAfter_s })
+    try {
+      return await turn
+    } catch (cause) {
+      if (!(cause instanceof ThreadEnded)) throw cause
+      throw new Failure('unavailable', {
+        message: 'The recording takes too long to read.',
+        retryAfter: retryAfter_s,
+        cause,
+      })
     }
-    one.on('message', ({ made, error }: FrameAnswer) => {
-      if (worker !== one) return
-      if (made)
-        making?.resolve({ ...made, frame: asBuffer(made.frame), unfinished: asBuffer(made.unfinished) })
-      else making?.reject(new Error(error))
-      done()
-    })
-    one.on('error', (error) => end(error instanceof Error ? error : new Error(String(error))))
-    one.on('exit', () => end(new Error('the thread of the screens has ended')))
-    return one
-  }
-
-  function done(): void {
-    making = undefined
-    makeNext()
-  }
-
-  function makeNext(): void {
-    if (making) return
-    clearTimeout(timer)
-    making = queue.shift()
-    timer = setTimeout(() => void worker?.terminate(), making ? longest_ms : idle_ms).unref()
-    if (!making) return
-    worker ??= start()
-    worker.postMessage(making.request)
   }
 
   return {
-    async frame(request, first) {
-      if (closed) throw new Error('The server is stopping.')
-      const asked: Asked = { request, ...Promise.withResolvers<Frame>() }
-      if (first) queue.unshift(asked)
-      else queue.push(asked)
-      makeNext()
-      return asked.promise
+    frame: (tenant_id, request, options) =>
+      inTurn(
+        tenant_id,
+        async () => {
+          const made = await worker.call(longest_ms, 'frame', request)
+          return { ...made, frame: asBuffer(made.frame), unfinished: asBuffer(made.unfinished) }
+        },
+        options,
+      ),
+    hasRoom: turns.hasRoom,
+    turn: (tenant_id, signal, task) => {
+      const call: JournalCall = async (file, name, ...given) => {
+        const journal = lent.lend(file)
+        const takeBack = (): void => lent.takeBack(journal)
+        signal?.addEventListener('abort', takeBack)
+        try {
+          signal?.throwIfAborted()
+          return await (worker.call as OnThread)(longest_ms, name, journal, ...given)
+        } catch (error) {
+          // The journal was taken back: its reader need not say that it is closed.
+          signal?.throwIfAborted()
+          throw error
+        } finally {
+          signal?.removeEventListener('abort', takeBack)
+          takeBack()
+        }
+      }
+      return inTurn(tenant_id, () => task(call), { signal })
     },
-    get waiting() {
-      return queue.length + (making ? 1 : 0)
-    },
-    async [Symbol.asyncDispose]() {
-      closed = true
-      clearTimeout(timer)
-      for (const { reject } of queue.splice(0)) reject(new Error('The server is stopping.'))
-      await worker?.terminate()
-    },
+    [Symbol.asyncDispose]: () => worker[Symbol.asyncDispose](),
   }
 }
 
-const asBuffer = (bytes: Uint8Array): Buffer => Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+type OnThread = (most_ms: number, name: string, ...given: unknown[]) => Promise<never>
+
+/** Memory that came from another thread, as a buffer. */
+export const asBuffer = (bytes: Uint8Array): Buffer =>
+  Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)

@@ -2,7 +2,7 @@
 // window, and its cells are written out again. Nothing passes from the recording but characters, colours and
 // the cursor: no titles, no clipboard, no links.
 import xterm from '@xterm/headless'
-import type { IBufferCell, Terminal } from '@xterm/headless'
+import type { IBufferCell, IBufferLine, Terminal } from '@xterm/headless'
 import type { Size } from './journal.ts'
 
 export interface Screen extends Disposable {
@@ -23,21 +23,63 @@ export const fitting = ({ width, height }: Size): Size => ({
 })
 
 /**
- * Cells that commands for many lines may still touch: a few bytes of output can clear or move all of them.
+ * The work that output may still cause, in cells that are cleared or moved: a cell takes about 25 ns. Text
+ * costs nothing, because its length bounds it. A sequence costs what it moves, however short it is.
  */
 export interface ScreenWork {
   cells: number
 }
 
-/** Cells that a snapshot may cost: ten thousand cleared screens of the usual size, forty of the largest. */
-const snapshotCells = 20_000_000
+/** The work of one frame or snapshot: about half a second. */
+export const mostCells = 20_000_000
 /** Output is played in pieces of this size, so that other work gets its turn between two of them. */
 const piece_bytes = 4_096
+
+/** The most characters of a cell: scripts and emoji need fewer. */
+const longestCell = 16
+/** The longest snapshot: the largest screen in colours, unless each cell has one of its own. */
+const mostSnapshot_bytes = 4 * 1024 * 1024
+
+/** To move a row takes as long as to clear this many cells. */
+const rowCells = 4
+/** The same for a cell that moves within its row, and for one that is erased in it. */
+const movedCells = 4
+const erasedCells = 2
+/** The least that it costs to scroll by a line. */
+const scrollCells = 50
+
+/** False: too little is left. */
+export function spend(work: ScreenWork, cells: number): boolean {
+  if (cells > work.cells) return false
+  work.cells -= cells
+  return true
+}
+
+/** Parts of the terminal that it does not show: only here can scrolling, insert mode and tabs be counted. */
+interface Inside {
+  readonly _core: {
+    readonly _bufferService: {
+      scroll(...given: unknown[]): void
+      readonly buffer: {
+        readonly y: number
+        readonly ybase: number
+        readonly scrollTop: number
+        readonly scrollBottom: number
+        readonly lines: { readonly length: number }
+      }
+    }
+    readonly _inputHandler: {
+      print(codes: Uint32Array, start: number, end: number): void
+      tab(): boolean
+    }
+    readonly coreService: { readonly modes: { readonly insertMode: boolean } }
+  }
+}
 
 /**
  * A terminal without a window. It ignores counts that are larger than its screen: xterm would carry out
  * `CSI 2147483647 S` line by line, and a few bytes of a session would stop the thread for minutes. It ignores
- * commands for many lines, too, once `work` is used up: two bytes (`ESC c`) clear half a million cells.
+ * everything but text, too, once `work` is used up: two bytes (`ESC c`) clear half a million cells.
  */
 export function terminalOf(size: Size, scrollback: number, work: ScreenWork): Terminal {
   const terminal = new xterm.Terminal({
@@ -46,48 +88,96 @@ export function terminalOf(size: Size, scrollback: number, work: ScreenWork): Te
     scrollback,
     allowProposedApi: true,
   })
-  const refuse = (finals: string, most: () => number): void => {
-    for (const final of finals)
-      terminal.parser.registerCsiHandler({ final }, ([count]) => typeof count === 'number' && count > most())
-  }
-  refuse('STLM', () => terminal.rows)
-  refuse('bIZ', () => terminal.cols)
-  /** Whether there is not enough left for so many lines. */
-  const isTooMuch = (lines = terminal.rows): boolean => !spend(work, lines * terminal.cols)
   const { parser } = terminal
-  for (const final of 'STLM')
-    parser.registerCsiHandler({ final }, ([count]) => isTooMuch(typeof count === 'number' ? count || 1 : 1))
-  for (const prefix of ['', '?']) parser.registerCsiHandler({ prefix, final: 'J' }, () => isTooMuch())
-  for (const [intermediates, final] of [
-    [' ', '@'],
-    [' ', 'A'],
-    ["'", '}'],
-    ["'", '~'],
-  ] as const)
-    parser.registerCsiHandler({ intermediates, final }, () => isTooMuch())
+  const isTooMuch = (cells: number): boolean => !spend(work, cells)
+  const page = (): number => terminal.rows * terminal.cols
+  /** The cost of one step of scrolling: rows move up or down, and one becomes empty. */
+  const shift = (): number => 2 * rowCells * terminal.rows + terminal.cols
+  /** Counts sequences by their first parameter. */
+  const csi = (finals: string, cost: (count: number) => number, id: object = {}): void => {
+    for (const final of finals)
+      parser.registerCsiHandler({ ...id, final }, ([given]) =>
+        isTooMuch(cost(typeof given === 'number' && given > 0 ? given : 1)),
+      )
+  }
+  csi('STLM', (count) => (count > terminal.rows ? Infinity : count * shift()))
+  csi('b', (count) => (count > terminal.cols ? Infinity : count))
+  csi('@P', () => movedCells * terminal.cols)
+  csi('X', () => erasedCells * terminal.cols)
+  for (const prefix of ['', '?']) {
+    csi('J', page, { prefix })
+    csi('K', () => erasedCells * terminal.cols, { prefix })
+  }
+  csi('@A', () => movedCells * page(), { intermediates: ' ' })
+  csi('}~', () => movedCells * page(), { intermediates: "'" })
   for (const final of 'hl')
     parser.registerCsiHandler(
       { prefix: '?', final },
-      (modes) => modes.some((mode) => switchesScreens.has(mode)) && isTooMuch(),
+      (modes) => modes.some((mode) => switchesScreens.has(mode)) && isTooMuch(page()),
     )
-  parser.registerEscHandler({ final: 'c' }, () => isTooMuch())
-  parser.registerEscHandler({ intermediates: '#', final: '8' }, () => isTooMuch())
+  parser.registerEscHandler({ final: 'c' }, () => isTooMuch(2 * page()))
+  parser.registerEscHandler({ intermediates: '#', final: '8' }, () => isTooMuch(page()))
+  countInside(terminal, work, csi)
   return terminal
+}
+
+/** Counts scrolling, insert mode and tabs, whatever causes them. */
+function countInside(
+  terminal: Terminal,
+  work: ScreenWork,
+  csi: (finals: string, cost: (count: number) => number) => void,
+): void {
+  const { _core: core } = terminal as unknown as Inside
+  const { _bufferService: buffers, _inputHandler: input, coreService } = core
+  const { parser } = terminal
+  const scroll = buffers.scroll.bind(buffers)
+  buffers.scroll = (...given) => {
+    const { ybase, scrollTop, scrollBottom, lines } = buffers.buffer
+    // Where all of the screen scrolls, no row moves.
+    const isWhole = scrollTop === 0 && ybase + scrollBottom === lines.length - 1
+    const cost = scrollCells + (isWhole ? terminal.cols / rowCells : rowCells * terminal.rows + terminal.cols)
+    if (spend(work, cost)) scroll(...given)
+  }
+  parser.registerEscHandler({ final: 'M' }, () => {
+    const { y, scrollTop } = buffers.buffer
+    return y === scrollTop && !spend(work, rowCells * terminal.rows + terminal.cols)
+  })
+  const print = input.print.bind(input)
+  input.print = (codes, start, end) => {
+    // Each character moves the rest of its row.
+    const cost = coreService.modes.insertMode ? (end - start) * movedCells * terminal.cols : 0
+    if (spend(work, cost)) print(codes, start, end)
+  }
+  /** Without tab stops, a tab looks for one in all of its row. */
+  let hasStops = true
+  parser.registerCsiHandler({ final: 'g' }, ([which]) => {
+    if (which === 3) hasStops = false
+    return false
+  })
+  const tabCost = (): number => (hasStops ? 0 : erasedCells * terminal.cols)
+  const tab = input.tab.bind(input)
+  input.tab = () => (spend(work, tabCost()) ? tab() : true)
+  csi('IZ', (count) => (count > terminal.cols ? Infinity : count + tabCost()))
 }
 
 /** Modes with which a program goes to the alternate screen and back. */
 const switchesScreens: ReadonlySet<unknown> = new Set([47, 1047, 1049])
 
-/** False: not so much is left. */
-export function spend(work: ScreenWork, cells: number): boolean {
-  if (cells > work.cells) return false
-  work.cells -= cells
+/**
+ * Gives a terminal another size, which may wrap all of its lines anew; false: that costs more than is left.
+ */
+export function resizeWithin(terminal: Terminal, { width, height }: Size, work: ScreenWork): boolean {
+  const lines = Math.max(terminal.buffer.normal.length, height)
+  const cost = erasedCells * lines * (terminal.cols + width)
+  // Half of the work is left for everything else.
+  if (cost > work.cells / 2 || !spend(work, cost)) return false
+  terminal.resize(width, height)
   return true
 }
 
 export function screen(first: Size): Screen {
   let size = fitting(first)
-  const work: ScreenWork = { cells: snapshotCells }
+  const work: ScreenWork = { cells: mostCells }
   const terminal = terminalOf(size, 0, work)
   return {
     async show(bytes) {
@@ -98,8 +188,7 @@ export function screen(first: Size): Screen {
     },
     resize(to) {
       size = fitting(to)
-      // Both buffers are made anew.
-      if (spend(work, 2 * size.width * size.height)) terminal.resize(size.width, size.height)
+      resizeWithin(terminal, size, work)
     },
     snapshot() {
       // The last size counts, whatever it costs.
@@ -118,24 +207,16 @@ function draw(terminal: Terminal): string {
   // Everything as new; then the other buffer where a program uses it, so that its end shows nothing of it.
   let out = '\u001bc'
   if (active.type === 'alternate') out += '\u001b[?1049h'
-  let cell: IBufferCell | undefined
+  let left_bytes = mostSnapshot_bytes
   for (let y = 0; y < terminal.rows; y++) {
     const row = active.getLine(active.baseY + y)
-    if (!row) continue
-    let text = ''
-    let style = ''
-    /** Up to the last cell that shows something. */
-    let visible = 0
-    for (let x = 0; x < terminal.cols; x++) {
-      cell = row.getCell(x, cell)
-      if (!cell || cell.getWidth() === 0) continue
-      const next = styleOf(cell)
-      if (next !== style) text += `\u001b[0${next}m`
-      style = next
-      text += cell.getChars() || ' '
-      if (cell.getChars().trim() !== '' || next !== '') visible = text.length
-    }
-    if (visible > 0) out += `\u001b[${y + 1};1H${text.slice(0, visible)}\u001b[0m`
+    const { text, plain } = row ? drawnRow(row, terminal.cols) : { text: '', plain: '' }
+    const [shown] = [text, plain].filter(
+      (form) => Buffer.byteLength(form) <= left_bytes / (terminal.rows - y),
+    )
+    if (!shown) continue
+    left_bytes -= Buffer.byteLength(shown)
+    out += `\u001b[${y + 1};1H${shown}\u001b[0m`
   }
   const { insertMode, originMode, wraparoundMode } = terminal.modes
   out += `\u001b[${active.cursorY + 1};${Math.min(active.cursorX, terminal.cols - 1) + 1}H`
@@ -143,6 +224,40 @@ function draw(terminal: Terminal): string {
   if (originMode) out += '\u001b[?6h'
   if (!wraparoundMode) out += '\u001b[?7l'
   return out
+}
+
+/** A row of the screen as text, up to the last cell that shows something. */
+export interface ScreenRow {
+  readonly text: string
+  /** The same without colours and combining marks. */
+  readonly plain: string
+}
+
+/** `toEnd`: with the empty cells at its end. */
+export function drawnRow(row: IBufferLine, cols: number, toEnd = false): ScreenRow {
+  let cell: IBufferCell | undefined
+  let [text, plain, style] = ['', '', '']
+  let [visible, plainVisible] = [0, 0]
+  for (let x = 0; x < cols; x++) {
+    cell = row.getCell(x, cell)
+    if (!cell || cell.getWidth() === 0) continue
+    const next = styleOf(cell)
+    if (next !== style) text += `\u001b[0${next}m`
+    style = next
+    const characters = charactersOf(cell)
+    text += characters
+    plain += String.fromCodePoint(characters.codePointAt(0)!)
+    if (characters.trim() === '' && next === '' && !toEnd) continue
+    visible = text.length
+    plainVisible = plain.length
+  }
+  return { text: text.slice(0, visible), plain: plain.slice(0, plainVisible) }
+}
+
+/** The characters of a cell, with a bounded number of combining marks: output can put thousands on one. */
+export const charactersOf = (cell: IBufferCell): string => {
+  const characters = cell.getChars() || ' '
+  return characters.length <= longestCell ? characters : characters.slice(0, longestCell).toWellFormed()
 }
 
 /** The parameters that follow `CSI 0` to give text the look of the cell. */

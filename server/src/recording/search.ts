@@ -4,6 +4,7 @@
 // not count.
 import { StringDecoder } from 'node:string_decoder'
 import { shown } from './frames.ts'
+import type { JournalEvent } from './journal.ts'
 import { events, placeBefore } from './reader.ts'
 import type { Source } from './window.ts'
 
@@ -20,7 +21,13 @@ export interface Searched {
   readonly next: number | undefined
 }
 
-const looked_bytes = 8 * 1024 * 1024
+/** The output that one call looks at; an event, however short, counts as some of it. */
+const looked_bytes = 4 * 1024 * 1024
+const event_bytes = 64
+/**
+ * Output is looked at in pieces of this size, so that no event can have more hits than a few pages of them.
+ */
+const piece_bytes = 512
 const mostHits = 50
 const around = 60
 
@@ -46,11 +53,15 @@ export async function searchIn({ file, index }: Source, wanted: string, position
     hits.push({ ...hit, after: line.slice(0, around) })
     open = undefined
   }
-  for await (const event of events(file, from)) {
-    const bytes = shown(event)
-    if (!bytes) continue
-    if (!open && (hits.length >= mostHits || count >= position + looked_bytes)) return { hits, next: count }
+  /** Output and events that were looked at. */
+  let done_bytes = 0
+  for await (const { time_ms, bytes } of pieces(events(file, from))) {
     const known = Math.max(0, position - count)
+    if (done_bytes >= looked_bytes || (!open && hits.length >= mostHits)) {
+      settle(true)
+      return { hits, next: count }
+    }
+    done_bytes += event_bytes + Math.max(0, bytes.length - known)
     count += bytes.length
     if (known >= bytes.length) continue
     text = plain(text, decoder.write(bytes.subarray(known)))
@@ -61,7 +72,7 @@ export async function searchIn({ file, index }: Source, wanted: string, position
       looked = at + needle.length
       const line = at === 0 ? 0 : text.lastIndexOf('\n', at - 1) + 1
       open = {
-        time_ms: event.time_ms,
+        time_ms,
         before: text.slice(Math.max(line, at - around), at),
         text: text.slice(at, looked),
         end: looked,
@@ -76,6 +87,17 @@ export async function searchIn({ file, index }: Source, wanted: string, position
   }
   settle(true)
   return { hits, next: undefined }
+}
+
+async function* pieces(
+  all: AsyncIterable<JournalEvent>,
+): AsyncGenerator<{ readonly time_ms: number; readonly bytes: Buffer }> {
+  for await (const event of all) {
+    const bytes = shown(event)
+    if (!bytes) continue
+    for (let at = 0; at < bytes.length; at += piece_bytes)
+      yield { time_ms: event.time_ms, bytes: bytes.subarray(at, at + piece_bytes) }
+  }
 }
 
 /** Lower case, each character in its place. */

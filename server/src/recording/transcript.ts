@@ -7,7 +7,7 @@ import { BoundedMap } from '../kit/bounded-map.ts'
 import { CommandFinder, type CommandSource } from './commands.ts'
 import { shown } from './frames.ts'
 import type { JournalEvent, Size } from './journal.ts'
-import { fitting, spend, terminalOf, type ScreenWork } from './screen.ts'
+import { fitting, resizeWithin, terminalOf, type ScreenWork } from './screen.ts'
 
 export interface TranscriptLine {
   readonly time_ms: number
@@ -236,11 +236,10 @@ class TranscriptPlayer implements Disposable {
   /** Ignored where a recording is nothing but new sizes. */
   resize(time_ms: number, size: Size): void {
     this.#now_ms = time_ms
-    if (!spend(this.#work, 2 * size.width * size.height)) return
     this.#takeScrolled()
     this.#look()
     this.#dropAbove()
-    this.#terminal.resize(size.width, size.height)
+    if (!resizeWithin(this.#terminal, size, this.#work)) return
     this.#typed = undefined
     this.#commands.forgetPrompt()
     this.#taken = Math.min(this.#taken, this.#terminal.buffer.normal.baseY)

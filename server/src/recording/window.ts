@@ -42,12 +42,7 @@ const mostEvents = 4_096
 
 /** The part that begins with the screen at a moment. */
 export async function partAt({ file, header, index }: Source, time_ms: number): Promise<Part> {
-  const { size, bytes, output_bytes } = await snapshotAt(file, {
-    first: header,
-    index,
-    isBefore: (entry) => entry.time_ms <= time_ms,
-    isBehind: (event) => event.time_ms > time_ms,
-  })
+  const { size, bytes, output_bytes } = await snapshotAt(file, header, index, { at_ms: time_ms })
   return { time_ms, size, screen: bytes, ...(await collected(file, header, index, output_bytes)) }
 }
 

@@ -6,13 +6,14 @@
 import { Failure } from '@hawser/contract/failures'
 import { Counter } from '../kit/counter.ts'
 import { hour_ms, iso, minute_ms, day_ms, type Clock } from '../kit/clock.ts'
-import { concurrencyByKey, concurrencyLimiter } from '../kit/concurrency.ts'
+import { concurrencyByKey } from '../kit/concurrency.ts'
+import { thread, ThreadEnded } from '../recording/thread.ts'
 import type { JournalName } from '../recording/journal.ts'
+import { lentJournals } from '../recording/lent-journals.ts'
 import { readHeader } from '../recording/reader.ts'
 import type { Reading } from '../recording/storage/storage.ts'
 import type { FoundLines, LineQuery } from './finding.ts'
-import { searchThread, ThreadEnded } from './thread.ts'
-import type { IndexPlace } from './worker.ts'
+import type { IndexPlace, SearchThread } from './worker.ts'
 
 /** A session whose recordings are to be looked at. */
 export interface DueSession {
@@ -73,7 +74,8 @@ export interface Search extends AsyncDisposable {
   namespaceChanged(tenant_id: string): Promise<void>
   /** Indexes everything again, where this process indexes; what is there can be found meanwhile. */
   reindex(tenant_id?: string): Promise<void>
-  find(query: LineQuery): Promise<FoundLines>
+  /** `signal`: whoever asks has left. */
+  find(query: LineQuery, signal?: AbortSignal): Promise<FoundLines>
   /** Recordings that wait for their turn. */
   readonly waiting: number
   /** Recordings by what came of indexing them. */
@@ -107,8 +109,8 @@ const longestQuery_ms = 5_000
 /** Questions of one namespace that wait. */
 const waitingQueries = 8
 /**
- * Questions that the thread has at a time, and namespaces whose next question waits. Each has one here, so
- * they take turns, and the time of a question counts from its turn.
+ * Questions that the thread has at a time, and namespaces whose next question waits. They take turns, and the
+ * time of a question counts from its turn.
  */
 const queriesAtOnce = 2
 const waitingNamespaces = 64
@@ -122,21 +124,18 @@ interface Job {
 
 export function search(parts: SearchParts): Search {
   const { place, queue, journals, clock, hasRoom, onIndexed, onError, onGivenUp } = parts
-  /** Journals that a thread is reading. */
-  const open = new Map<number, Reading>()
-  let lastOpen = 0
-  const reader = {
-    at: async (journal: number, offset: number, length: number) => {
-      const file = open.get(journal)
-      if (!file) throw new Error('the journal is closed')
-      return file.at(offset, length)
-    },
-    size: async (journal: number) => (await open.get(journal)?.size()) ?? 0,
-  }
-  const indexing = searchThread(place, reader)
-  const asking = searchThread(place, reader)
-  const questions = concurrencyByKey(waitingQueries)
-  const turns = concurrencyLimiter({ atOnce: queriesAtOnce, waiting: waitingNamespaces })
+  const lent = lentJournals()
+  const searchThread = () =>
+    thread<SearchThread>({
+      file: new URL('./worker.ts', import.meta.url),
+      data: place,
+      offers: lent.reader,
+      most_mb: 512,
+      name: 'the search',
+    })
+  const indexing = searchThread()
+  const asking = searchThread()
+  const questions = concurrencyByKey(waitingQueries, { atOnce: queriesAtOnce, keys: waitingNamespaces })
   const indexed = new Counter(indexResults)
   /** Recordings that wait, by namespace. */
   const waiting = new Map<string, Job[]>()
@@ -155,8 +154,7 @@ export function search(parts: SearchParts): Search {
     const started = performance.now()
     await using file = await journals.read(name)
     const { username, started_at } = await readHeader(file)
-    const journal = ++lastOpen
-    open.set(journal, file)
+    const journal = lent.lend(file)
     try {
       const recording = {
         tenant_id,
@@ -170,7 +168,7 @@ export function search(parts: SearchParts): Search {
       indexed.add(about.result)
       onIndexed(name, { ...about, ms: Math.round(performance.now() - started) })
     } finally {
-      open.delete(journal)
+      lent.takeBack(journal)
     }
   }
 
@@ -312,13 +310,9 @@ export function search(parts: SearchParts): Search {
       await queue.markAll(tenant_id)
       if (timer) void round()
     },
-    async find(query) {
-      const inTurn = () => {
-        const turn = turns.run(() => asking.call(longestQuery_ms, 'find', query))
-        if (!turn) throw new Failure('tooMany')
-        return turn
-      }
-      const asked = questions.run(query.tenant_id, async () => inTurn())
+    async find(query, signal) {
+      const ask = () => asking.call(longestQuery_ms, 'find', query)
+      const asked = questions.run(query.tenant_id, ask, { signal })
       if (!asked) throw new Failure('tooMany')
       try {
         return await asked

@@ -3,22 +3,16 @@
 // server's thread, which knows where they are; this one asks for parts of them.
 import { parentPort, workerData } from 'node:worker_threads'
 import { invariant } from '@hawser/contract/failures'
-import type { Reading } from '../recording/storage/storage.ts'
+import { calls, type Calls } from '../recording/calls.ts'
+import { borrowed, type JournalReader } from '../recording/lent-journals.ts'
 import { sqliteIndex } from '../storage/search/sqlite.ts'
 import type { IndexedRecording, SearchIndex } from '../storage/search/search-index.ts'
-import { calls, type Calls } from './calls.ts'
 import { findLines, type LineQuery } from './finding.ts'
 import { indexRecording } from './indexing.ts'
 import { wordsOfBody } from './passages.ts'
 
 /** Where the index is: a file of SQLite, or PostgreSQL. */
 export type IndexPlace = { readonly file: string } | { readonly url: string }
-
-/** The calls that the server's thread answers for this one. */
-export type JournalReader = {
-  at(journal: number, offset: number, length: number): Promise<Uint8Array>
-  size(journal: number): Promise<number>
-}
 
 const opening = open(workerData as IndexPlace)
 
@@ -31,7 +25,7 @@ async function open(place: IndexPlace): Promise<SearchIndex> {
 
 const offers = {
   async index(recording: IndexedRecording, journal: number) {
-    return indexRecording(await opening, recording, readingOf(journal))
+    return indexRecording(await opening, recording, borrowed(server, journal))
   },
   find: async (query: LineQuery) => findLines(await opening, query),
   known: async (tenant_id: string, session_uid: string) => (await opening).known(tenant_id, session_uid),
@@ -45,11 +39,3 @@ export type SearchThread = typeof offers
 
 invariant(parentPort, 'this file is a worker')
 const server: Calls<JournalReader> = calls<JournalReader>(parentPort, offers)
-
-function readingOf(journal: number): Reading {
-  return {
-    size: () => server.call('size', journal),
-    at: async (offset, length) => Buffer.from(await server.call('at', journal, offset, length)),
-    [Symbol.asyncDispose]: () => Promise.resolve(),
-  }
-}

@@ -17,9 +17,16 @@ export type CallerFor<A extends Access> = A extends { who: 'anyone' }
           ? DeviceCaller
           : MemberCaller | DeviceCaller
 
+/** The request behind a call; long work has to end with it. */
+export interface CallEnd {
+  /** Aborted when the caller has left. */
+  readonly signal: AbortSignal
+}
+
 export type Rule<O extends Operation> = (
   input: Input<O>,
   caller: CallerFor<O['access']>,
+  end?: CallEnd,
 ) => Promise<Output<O>> | Output<O>
 
 export type Rules<N extends keyof Contract> = {

@@ -46,11 +46,12 @@ export function recordingRules({
     async list({ params }, { tenant_id }) {
       return Promise.all((await terminals(params.uid, tenant_id)).map((name) => recordings.facts(name)))
     },
-    async window({ params, query }, caller) {
+    async window({ params, query }, caller, end) {
       const name = await one(params, caller)
       const { time_ms, size, screen, typist, events, next } = await recordings.part(
         name,
         query.from === undefined ? { at_ms: query.at ?? 0 } : { from: query.from },
+        end?.signal,
       )
       return {
         time_ms,
@@ -64,16 +65,18 @@ export function recordingRules({
         next: next ?? null,
       }
     },
-    async filmstrip({ params, query }, caller) {
-      const moments = await recordings.filmstrip(await one(params, caller), query.moments ?? usualMoments)
+    async filmstrip({ params, query }, caller, end) {
+      const most = query.moments ?? usualMoments
+      const moments = await recordings.filmstrip(await one(params, caller), most, end?.signal)
       return moments.map(({ time_ms, size, output }) => ({
         time_ms,
         ...size,
         output: output.toString('base64'),
       }))
     },
-    async search({ params, query }, caller) {
-      const { hits, next } = await recordings.search(await one(params, caller), query.text, query.from ?? 0)
+    async search({ params, query }, caller, end) {
+      const name = await one(params, caller)
+      const { hits, next } = await recordings.search(name, query.text, query.from ?? 0, end?.signal)
       return { found: [...hits], next: next ?? null }
     },
   }

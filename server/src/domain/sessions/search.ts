@@ -71,7 +71,7 @@ export function searchRules({
   }
 
   return {
-    async find({ query }, caller) {
+    async find({ query }, caller, end) {
       const { tenant_id } = caller
       if (!(await stores.searchQueue.isOn(tenant_id)))
         throw new Failure('conflict', { message: 'The search is switched off in this namespace.' })
@@ -80,19 +80,22 @@ export function searchRules({
         action: 'recording.searched',
         target: { kind: 'recordings', id: tenant_id, name: '' },
       })
-      const { hits, next } = await search.find({
-        tenant_id,
-        query: parse(query.text),
-        commands: query.commands === true,
-        device_uid: await deviceOf(query.device, tenant_id),
-        device_uids: await taggedWith(query.tag, tenant_id),
-        username: query.username,
-        persons: query.person === undefined ? undefined : await personIds(stores, query.person),
-        from_ms: momentOf('from', query.from),
-        to_ms: momentOf('to', query.to, 'end'),
-        after: query.after === undefined ? undefined : cursorOf(query.after),
-        limit: query.limit,
-      })
+      const { hits, next } = await search.find(
+        {
+          tenant_id,
+          query: parse(query.text),
+          commands: query.commands === true,
+          device_uid: await deviceOf(query.device, tenant_id),
+          device_uids: await taggedWith(query.tag, tenant_id),
+          username: query.username,
+          persons: query.person === undefined ? undefined : await personIds(stores, query.person),
+          from_ms: momentOf('from', query.from),
+          to_ms: momentOf('to', query.to, 'end'),
+          after: query.after === undefined ? undefined : cursorOf(query.after),
+          limit: query.limit,
+        },
+        end?.signal,
+      )
       return {
         hits: await present(hits, tenant_id),
         next: next ? `${next.passage}.${next.line}` : null,

@@ -7,7 +7,7 @@ export interface Port {
   on(event: 'message', listener: (message: unknown) => void): unknown
 }
 
-type Functions = Readonly<Record<string, (...given: never[]) => unknown>>
+export type CallHandlers = Readonly<Record<string, (...given: never[]) => unknown>>
 
 interface Asked {
   readonly ask: number
@@ -17,10 +17,16 @@ interface Asked {
 interface Answered {
   readonly answer: number
   readonly value?: unknown
-  readonly error?: { readonly message: string; readonly stack?: string; readonly kind?: FailureKind }
+  readonly error?: {
+    readonly message: string
+    readonly stack?: string | undefined
+    readonly kind?: FailureKind
+    /** For the log. */
+    readonly cause?: string
+  }
 }
 
-export interface Calls<Theirs extends Functions> {
+export interface Calls<Theirs extends CallHandlers> {
   call<N extends keyof Theirs & string>(
     name: N,
     ...given: Parameters<Theirs[N]>
@@ -30,7 +36,7 @@ export interface Calls<Theirs extends Functions> {
   readonly waiting: number
 }
 
-export function calls<Theirs extends Functions>(port: Port, ours: Functions): Calls<Theirs> {
+export function calls<Theirs extends CallHandlers>(port: Port, ours: CallHandlers): Calls<Theirs> {
   const waiting = new Map<number, PromiseWithResolvers<unknown>>()
   let last = 0
 
@@ -41,7 +47,8 @@ export function calls<Theirs extends Functions>(port: Port, ours: Functions): Ca
       port.postMessage({ answer: ask, value: await own(...(given as never[])) })
     } catch (error) {
       const { message, stack } = error instanceof Error ? error : new Error(String(error))
-      const kind = error instanceof Failure ? { kind: error.kind } : {}
+      const cause = error instanceof Failure && error.cause instanceof Error ? error.cause.message : message
+      const kind = error instanceof Failure ? { kind: error.kind, cause } : {}
       port.postMessage({
         answer: ask,
         error: { message, ...(stack === undefined ? {} : { stack }), ...kind },
@@ -53,8 +60,12 @@ export function calls<Theirs extends Functions>(port: Port, ours: Functions): Ca
     const question = waiting.get(id)
     waiting.delete(id)
     if (!error) return question?.resolve(value)
-    const { kind, message, stack } = error
-    question?.reject(kind ? new Failure(kind, { message }) : Object.assign(new Error(message), { stack }))
+    const { kind, message, stack, cause } = error
+    question?.reject(
+      kind
+        ? new Failure(kind, { message, cause: new Error(cause) })
+        : Object.assign(new Error(message), { stack }),
+    )
   }
 
   port.on('message', (message) => {
