@@ -18,19 +18,9 @@ import { Message } from '../ssh/src/messages.ts'
 import { message, Writer } from '../ssh/src/wire.ts'
 import { rudeTransport } from '../ssh/test/pairs.ts'
 import { kexInit } from '../tests/attacks/rude-client.ts'
+import { crowd, going, type Attack, type Target } from './crowd.ts'
+import { memberAttacks } from './member-attacks.ts'
 import { takeOrders } from './programs.ts'
-
-export interface Target {
-  readonly httpPort: number
-  readonly sshPort: number
-  /** Of a device that is there, with a user. */
-  readonly sshid: string
-  readonly keyFile: string
-  /** Of a member who may write rules. */
-  readonly token: string
-  /** The gateway's RSA host key. */
-  readonly rsaHostKey: string
-}
 
 export interface AttackOrder extends Target {
   readonly attack: AttackName
@@ -43,9 +33,6 @@ export interface Attacked {
   readonly refused: number
 }
 
-type Attack = (target: Target, until: number) => AsyncGenerator<boolean>
-
-const going = (until: number): boolean => performance.now() < until
 const from = (last: number): string => `127.66.0.${last}`
 
 async function dial(port: number, source: string): Promise<net.Socket> {
@@ -53,22 +40,6 @@ async function dial(port: number, source: string): Promise<net.Socket> {
   socket.on('error', () => undefined)
   await new Promise<void>((resolve) => void socket.once('connect', resolve).once('close', () => resolve()))
   return socket
-}
-
-/** Many at a time, each with its own address, again and again. */
-async function* crowd(
-  until: number,
-  size: number,
-  once: (index: number) => Promise<boolean>,
-): AsyncGenerator<boolean> {
-  while (going(until)) {
-    const done = await Promise.all(
-      Array.from({ length: size }, async (_, index) => once(index).catch(() => false)),
-    )
-    yield* done
-    // Who is refused at once does not spin.
-    await wait(20)
-  }
 }
 
 const ident = 'SSH-2.0-OpenSSH_9.2p1\r\n'
@@ -282,6 +253,8 @@ export const attacks = {
         socket.destroy()
       }
     }),
+
+  ...memberAttacks,
 } satisfies Record<string, Attack>
 
 export type AttackName = keyof typeof attacks

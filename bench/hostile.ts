@@ -10,8 +10,9 @@ import os from 'node:os'
 import path from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { buildWorld, signIn, type Agent, type World } from './access-world.ts'
-import type { Attacked, AttackName, Target } from './attacks.ts'
+import type { Attacked, AttackName } from './attacks.ts'
 import { collect } from './collect.ts'
+import type { Target } from './crowd.ts'
 import { atMost, below, line, percentile, single, table, type Row } from './kit.ts'
 import { openLoad, requestBytes } from './load.ts'
 import { clientArgs, plainLogin, runClient } from './openssh.ts'
@@ -28,6 +29,11 @@ const names: readonly AttackName[] = [
   'a thousand connections that say nothing',
   'the dearest key exchange, on new connections',
   'passwords for devices that do not exist',
+  'a device whose folders have long names',
+  'searches in one recording by who does not wait',
+  'recordings whose commands move every row',
+  'held screens full of combining marks',
+  'held sessions that go on printing',
 ]
 
 const rounds = 4

@@ -5,12 +5,11 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import type { Client } from '@hawser/contract/client'
 import { Kind, type FileNews } from '@hawser/contract/terminals'
-import type { Session } from '@hawser/ssh'
-import { packetsOf, Sftp, Status } from '../../ssh/src/sftp/protocol.ts'
-import { Reader, Writer } from '../../ssh/src/wire.ts'
+import { Sftp, Status } from '../../ssh/src/sftp/protocol.ts'
 import { dial, type Dialled } from '../clients/web.ts'
 import { setUp, startProgram, temporaryFolder, type Program } from '../failures/program.ts'
 import { startOldAgent, type OldAgent } from '../harness/old-agent.ts'
+import { lyingSftp, names, reply, status, type Lie } from './lying-sftp.ts'
 
 vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 })
 
@@ -18,44 +17,13 @@ vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 })
 const most_mib = 128
 const atOnce = 8
 
-/** How the device answers; `undefined`: as an honest and empty one does. */
-type Lie = (type: number, id: number, asked: Reader) => Writer | undefined
 let lie: Lie = () => undefined
 /** What was asked of the device, by type. */
 const asked: number[] = []
-
-const reply = (type: number, id: number): Writer => new Writer(1_024).byte(type).uint32(id)
-const status = (id: number, code: number, text = ''): Writer =>
-  reply(Sftp.status, id).uint32(code).string(text).string('')
-/** Entries of a folder, as `ls` would show them; no attributes but the mode. */
-function names(id: number, all: readonly string[], mode = 0o100_644): Writer {
-  const packet = reply(Sftp.name, id).uint32(all.length)
-  for (const name of all) packet.string(name).string('').uint32(4).uint32(mode)
-  return packet
-}
-
-function honest(type: number, id: number): Writer {
-  if (type === Sftp.realpath) return names(id, ['/home'])
-  if (type === Sftp.opendir || type === Sftp.open) return reply(Sftp.handle, id).string('h')
-  if (type === Sftp.readdir || type === Sftp.read) return status(id, Status.eof)
-  if (type === Sftp.stat) return reply(Sftp.attrs, id).uint32(5).uint64(1n).uint32(0o100_644)
-  if (type === Sftp.lstat) return reply(Sftp.attrs, id).uint32(4).uint32(0o040_755)
-  return status(id, Status.ok)
-}
-
-async function lyingSftp(channel: Session['channel']): Promise<void> {
-  for await (const packet of packetsOf(channel)) {
-    const fields = new Reader(packet)
-    const type = fields.byte()
-    asked.push(type)
-    const id = fields.uint32()
-    const said =
-      type === Sftp.init
-        ? new Writer().byte(Sftp.version).uint32(3)
-        : (lie(type, id, fields) ?? honest(type, id))
-    await channel.write(new Writer(said.length + 4).string(said.bytes()).bytes())
-  }
-}
+const sftp = lyingSftp((type, id, fields) => {
+  asked.push(type)
+  return lie(type, id, fields)
+})
 
 const folder = temporaryFolder()
 let server: Program
@@ -65,7 +33,7 @@ beforeAll(async () => {
   server = await startProgram({ folder: folder.path })
   const owner = await setUp(server)
   api = owner.api
-  device = await startOldAgent(server, { version: 2, tenant_id: owner.tenant, sftp: lyingSftp })
+  device = await startOldAgent(server, { version: 2, tenant_id: owner.tenant, sftp })
   await api.devices.accept({ params: { uid: device.uid } })
   // Once before anything is measured, so that what is loaded at the first time does not count.
   await lyingTo({ kind: 'list', path: '' }, () => undefined)
@@ -128,7 +96,7 @@ test.each([
   ['names that grow when they are sent', '\u0001'.repeat(1_000), 200],
   ['folders that are full of themselves', '.', 1_000],
 ])('%s are cut, and the person is told', async (_, name, count) => {
-  const listing = (type: number, id: number): Writer | undefined =>
+  const listing: Lie = (type, id) =>
     type === Sftp.readdir ? names(id, Array<string>(count).fill(name)) : undefined
   const { answers, grown_mib } = await lyingTo({ kind: 'list', path: '' }, listing)
   expect(grown_mib).toBeLessThan(most_mib)

@@ -70,6 +70,7 @@ test('a session whose agent only breaks ends with a sentence to its person, afte
         carrier.once('data', () => carrier.destroy())
       },
       close: honest.close,
+      closeAll: honest.closeAll,
     },
     reports: {
       report: () => ({}),
@@ -79,6 +80,8 @@ test('a session whose agent only breaks ends with a sentence to its person, afte
     interval: pingInterval(),
     connection: () => ({}),
     leaving: () => 'stopped' as const,
+    isHangUp: async () => false,
+    hangUp: async () => undefined,
     onLost: () => undefined,
     log: () => undefined,
   }
