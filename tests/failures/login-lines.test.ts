@@ -167,7 +167,7 @@ describe('a refused login is one line', () => {
     const from = newSource()
     const client = await door.knock({ from })
     for (let attempt = 0; attempt < 2; attempt += 1)
-      await client.attempt(sshid, { method: 'password', password: 'wrong' })
+      await client.attempt(sshid, { method: 'password', password: `wrong ${attempt}` })
     const late = await door.knock({ from })
     await expect(late.attempt(sshid, { method: 'password', password: 'pilot' })).rejects.toThrow()
     door.leave()

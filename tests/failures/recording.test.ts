@@ -2,7 +2,7 @@
 // what was deleted, what has run out, a lot of output, and those who watch.
 import { generateKeyPairSync } from 'node:crypto'
 import { execFileSync } from 'node:child_process'
-import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
+import { mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'
 import { describe, expect, test } from 'vitest'
@@ -49,6 +49,12 @@ function place(folder = mkdtempSync(path.join(os.tmpdir(), 'hawser-recordings-')
     [Symbol.dispose]: () => rmSync(folder, { recursive: true, force: true }),
   }
 }
+
+/** Of all files in a folder and below. */
+const bytesIn = (folder: string): number =>
+  readdirSync(folder, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .reduce((sum, { parentPath, name }) => sum + statSync(path.join(parentPath, name)).size, 0)
 
 /** A storage with a file that takes so many bytes and no more. */
 function limited(storage: JournalStorage, room_bytes: number): JournalStorage {
@@ -127,6 +133,9 @@ describe('a full disk', () => {
       channel.terminal('xterm', { width: 80, height: 24 })
       channel.program('shell')
       const chunk = Buffer.alloc(32_768, 0x61)
+      for (let count = 0; count < 20; count++) await channel.output(chunk)
+      // Output that waits is written at once, and the disk takes all of it or nothing.
+      await eventually(() => expect(bytesIn(folder)).toBeGreaterThan(500_000))
       const fill = async () => {
         for (let count = 0; count < 1_000; count++) await channel.output(chunk)
       }
