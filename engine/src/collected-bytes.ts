@@ -1,6 +1,6 @@
 // The whole of an answer, put together in one buffer as its pieces come. Kept one by one, a million pieces of one
 // byte would hold far more than a million bytes. The buffer counts as memory of the process until it is disposed.
-import { processMemory } from '@hawser/ssh'
+import { processMemory } from '@hawser/ssh/memory'
 
 const first_bytes = 4 * 1024
 

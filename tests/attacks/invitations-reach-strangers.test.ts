@@ -35,6 +35,12 @@ async function reachesNobody(place: Place): Promise<void> {
   expect(await members(place)).toEqual(before)
 }
 
+/** A user name that is another's address is refused; accounts from before may have one. */
+async function nameStranger(place: Place, username: string): Promise<void> {
+  await expect(place.stranger.users.update({ body: { username } })).rejects.toMatchObject({ status: 400 })
+  await place.rooms.stores.users.save(stranger.id, { username })
+}
+
 describe('an invitation to an address does not reach', () => {
   test('an account that was registered with it and is not confirmed', async () => {
     await using place = await startPlace()
@@ -58,7 +64,7 @@ describe('an invitation to an address does not reach', () => {
 
   test('an account that has it for a user name', async () => {
     await using place = await startPlace()
-    await place.stranger.users.update({ body: { username: victim } })
+    await nameStranger(place, victim)
     await reachesNobody(place)
     // People are still found by names that are no addresses, and by their e-mail.
     expect(await add(place, { email: stranger.email })).toBe(200)
@@ -68,7 +74,7 @@ describe('an invitation to an address does not reach', () => {
 describe('a user name that looks like an address', () => {
   test('signs in where nobody has that address', async () => {
     await using place = await startPlace()
-    await place.stranger.users.update({ body: { username: victim } })
+    await nameStranger(place, victim)
     const { body } = await place.nobody.users.login({
       body: { username: victim, password: stranger.password },
     })

@@ -60,7 +60,7 @@ function place(claim: (uid: string, device: { uid: string }) => Promise<ClaimAns
     },
     findTunnel: async () => ({ features: new Set(), openSsh }),
     spares: { take: () => undefined, has: () => false, refill: () => undefined },
-    signer: { open: () => ({ [Symbol.dispose]: () => undefined }) },
+    signer: { open: () => ({ known: async () => undefined, [Symbol.dispose]: () => undefined }) },
     gatewayKey: async () => gatewayKey,
   }
   return { connections, restored: restoredSessions(parts as unknown as RestoredSessionParts) }

@@ -30,7 +30,7 @@ async function recorded(place: Place, uid: string, active: 0 | 1): Promise<void>
     term: 'xterm',
     position: '{"latitude":0,"longitude":0}',
   })
-  await place.device.sessions.record({
+  await place.administrator.sessions.record({
     params: { uid },
     body: { uid, message: 'login: ', width: 80, height: 24 },
   })
@@ -88,7 +88,7 @@ test('what is recorded after a removal is not taken by a sweep', async () => {
   await place.administrator.sessions.removeRecording({ params: { uid: first } })
   expect(journals(place.folder)).toEqual([])
   const again = { uid: first, message: 'again', width: 80, height: 24 }
-  await place.device.sessions.record({ params: { uid: first }, body: again })
+  await place.administrator.sessions.record({ params: { uid: first }, body: again })
   await place.rooms.stores.of(sample.tenant).sessions.save(first, { active: 0 })
   await sweep(place)
   expect(journals(place.folder)).toHaveLength(1)

@@ -80,8 +80,9 @@ async function logIn(hostKeys: readonly PrivateKey[], altered = (signature: stri
     ending.signal,
   )
   try {
-    const accepted = await leg.publicKey(ownAccount().name)
-    return { accepted, shown, hostKey: accepted ? leg.connection().transport.negotiated.hostKey : undefined }
+    const answer = await leg.publicKey(ownAccount().name)
+    const hostKey = answer === 'accepted' ? leg.connection().transport.negotiated.hostKey : undefined
+    return { answer, shown, hostKey }
   } finally {
     ending.abort()
     server.close()
@@ -90,7 +91,7 @@ async function logIn(hostKeys: readonly PrivateKey[], altered = (signature: stri
 
 test("Hawser's own agent and the gateway need no RSA signature", async () => {
   expect(await logIn(await hostKeysOf(deviceKey))).toEqual({
-    accepted: true,
+    answer: 'accepted',
     shown: ['ssh-ed25519'],
     hostKey: 'ssh-ed25519-cert-v01@openssh.com',
   })
@@ -98,7 +99,7 @@ test("Hawser's own agent and the gateway need no RSA signature", async () => {
 
 test('an agent that has only the key of the device gets RSA', async () => {
   expect(await logIn([privateKeyFrom(deviceKey)])).toEqual({
-    accepted: true,
+    answer: 'accepted',
     shown: ['ssh-rsa'],
     hostKey: 'rsa-sha2-512',
   })
@@ -113,5 +114,5 @@ test.each([
     bytes[7]! ^= 1
     return bytes.toString('base64')
   }
-  expect(await logIn(await keys(), spoilt)).toMatchObject({ accepted: false })
+  expect(await logIn(await keys(), spoilt)).toMatchObject({ answer: 'refused' })
 })

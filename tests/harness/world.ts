@@ -9,6 +9,15 @@ import { iso, day_ms } from '../../server/src/kit/clock.ts'
 import { hashOf } from '../../server/src/kit/secrets.ts'
 import type { Service } from './service.ts'
 
+/** Has not confirmed the new address yet. */
+const changing = {
+  id: '65f000000000000000000099',
+  username: 'ilse',
+  name: 'ilse',
+  email: 'ilse@new.example',
+  former_email: 'ilse@former.example',
+}
+
 type Person = 'owner' | 'administrator' | 'operator' | 'observer' | 'stranger' | 'unconfirmed' | 'careful'
 
 export interface World {
@@ -36,6 +45,19 @@ export async function buildWorld(service: Service): Promise<World> {
   const { stores, vault, namespaces, rules } = service.rooms
   const now = iso(service.clock.now())
   const later = iso(service.clock.now() + day_ms)
+  const account = {
+    recovery_email: null,
+    password: passwordHash,
+    confirmed: 1,
+    epoch: 1,
+    email_marketing: 0,
+    max_namespaces: -1,
+    preferred_tenant: null,
+    mfa_secret: null,
+    mfa_step: 0,
+    created_at: now,
+    last_login_at: null,
+  } as const
   for (const person of [
     'owner',
     'administrator',
@@ -47,23 +69,17 @@ export async function buildWorld(service: Service): Promise<World> {
   ] as const) {
     const { id, username, email } = sample[person]
     await stores.users.insert({
+      ...account,
       id,
       username,
       email,
       name: username,
       recovery_email: person === 'careful' || person === 'administrator' ? `${username}@example.org` : null,
-      password: passwordHash,
       confirmed: person === 'unconfirmed' ? 0 : 1,
-      epoch: 1,
-      email_marketing: 0,
-      max_namespaces: -1,
-      preferred_tenant: null,
       mfa_secret: person === 'careful' ? vault.seal('mfa secret', sample.mfaSecret) : null,
-      mfa_step: 0,
-      created_at: now,
-      last_login_at: null,
     })
   }
+  await stores.users.insert({ ...account, ...changing })
   await namespaces.create(sample.owner.id, sample.namespace, sample.tenant)
   await namespaces.create(sample.stranger.id, 'elsewhere', sample.otherTenant)
   for (const role of ['administrator', 'operator', 'observer'] as const satisfies readonly Role[])
@@ -295,7 +311,7 @@ export async function buildWorld(service: Service): Promise<World> {
     user_id: string | null,
   ) => stores.tokens.insert({ kind, hash, user_id, expires_at: later })
   await token('activation', vault.mark('activation', sample.activationToken), sample.unconfirmed.id)
-  await token('confirm-email', vault.mark('confirm-email', sample.confirmToken), sample.observer.id)
+  await token('confirm-email', vault.mark('confirm-email', sample.confirmToken), changing.id)
   await stores.identityChanges.insert({
     user_id: sample.administrator.id,
     hash: vault.mark('undo', sample.undoToken),

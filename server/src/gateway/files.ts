@@ -4,8 +4,6 @@
 import { Failure } from '@hawser/contract/failures'
 import type { FolderEntry } from '@hawser/contract/terminals'
 import {
-  object_bytes,
-  processMemory,
   ProtocolError,
   SessionRefused,
   SftpFailure,
@@ -13,6 +11,7 @@ import {
   type Attributes,
   type SftpClient,
 } from '@hawser/ssh'
+import { object_bytes, processMemory } from '@hawser/ssh/memory'
 import { safeText } from '../kit/log.ts'
 import { moveTo, putFile, type Upload, type Uploads } from './uploads.ts'
 
