@@ -34,6 +34,7 @@ const names: readonly AttackName[] = [
   'recordings whose commands move every row',
   'held screens full of combining marks',
   'held sessions that go on printing',
+  'an agent that continues and breaks a stream',
 ]
 
 const rounds = 4

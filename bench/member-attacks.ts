@@ -7,6 +7,7 @@ import { Kind } from '@hawser/contract/terminals'
 import { dialWebSocket } from '@hawser/mux'
 import type { Session } from '@hawser/ssh'
 import { Sftp } from '../ssh/src/sftp/protocol.ts'
+import { startBreakingAgent } from '../tests/attacks/breaking-agent.ts'
 import { lyingSftp, names } from '../tests/attacks/lying-sftp.ts'
 import { startOldAgent, type OldAgent } from '../tests/harness/old-agent.ts'
 import { crowd, going, type Attack, type Target } from './crowd.ts'
@@ -21,7 +22,7 @@ interface Rogue extends AsyncDisposable {
   readonly url: string
   readonly token: string
   readonly api: Client
-  readonly device: OldAgent
+  readonly device: Pick<OldAgent, 'uid'>
 }
 
 interface Device {
@@ -31,17 +32,23 @@ interface Device {
   readonly output?: (session: Session) => AsyncIterable<string>
 }
 
-async function rogue({ httpPort, token }: Target, { name, sftp, output }: Device): Promise<Rogue> {
+/** The attacker's own namespace. */
+async function own({ httpPort, token }: Target) {
   const url = `http://127.0.0.1:${httpPort}`
   const owner = client({ url, token })
   const known = (await owner.namespaces.list({ query: {} })).body.find((one) => one.name === 'rogue')
   const { tenant_id } = known ?? (await owner.namespaces.create({ body: { name: 'rogue' } })).body
-  const own = (await owner.users.namespaceToken({ params: { tenant: tenant_id } })).body.token
-  const api = client({ url, token: own })
+  const ownToken = (await owner.users.namespaceToken({ params: { tenant: tenant_id } })).body.token
+  const api = client({ url, token: ownToken })
   await api.namespaces.edit({
     params: { tenant: tenant_id },
     body: { settings: { session_record: true, hold_sessions: 600 } },
   })
+  return { url, token: ownToken, api, tenant_id }
+}
+
+async function rogue(target: Target, { name, sftp, output }: Device): Promise<Rogue> {
+  const { url, token, api, tenant_id } = await own(target)
   const device = await startOldAgent(
     { url, api: (options = {}) => client({ url, ...options }) },
     {
@@ -54,7 +61,7 @@ async function rogue({ httpPort, token }: Target, { name, sftp, output }: Device
   )
   const [there] = (await api.devices.list({ query: { status: 'pending' } })).body
   if (there) await api.devices.accept({ params: { uid: there.uid } })
-  return { url, token: own, api, device, [Symbol.asyncDispose]: () => device[Symbol.asyncDispose]() }
+  return { url, token, api, device, [Symbol.asyncDispose]: () => device[Symbol.asyncDispose]() }
 }
 
 async function show(session: Session, output: AsyncIterable<string>): Promise<void> {
@@ -71,7 +78,7 @@ async function dial(url: string, token: string, { cols, rows } = largest): Promi
 
 /** A terminal of the browser on the rogue device whose program is at work, and the uid of its session. */
 async function terminal(
-  { url, api, device }: Rogue,
+  { url, api, device }: Pick<Rogue, 'url' | 'api' | 'device'>,
   size = largest,
 ): Promise<{ socket: WebSocket; session: string }> {
   const body = { device: device.uid, username: 'root', password: 'pilot' }
@@ -170,6 +177,23 @@ export const memberAttacks = {
       yield true
     }
     while (going(until)) await wait(100)
+  },
+
+  'an agent that continues and breaks a stream': async function* (target, until) {
+    const { url, api, tenant_id } = await own(target)
+    const service = { url, api: (options = {}) => client({ url, ...options }) }
+    using agent = await startBreakingAgent(service, tenant_id, (uid) =>
+      api.devices.accept({ params: { uid } }),
+    )
+    let told = 0
+    while (going(until)) {
+      const { socket } = await terminal({ url, api, device: agent })
+      agent.begin()
+      socket.send(JSON.stringify({ kind: Kind.input, data: 'typed' }))
+      for (; going(until) && socket.readyState === socket.OPEN; await wait(100))
+        for (; told < agent.resumes; told += 1) yield true
+      socket.terminate()
+    }
   },
 
   'held sessions that go on printing': async function* (target, until) {
