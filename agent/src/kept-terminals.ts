@@ -3,7 +3,7 @@
 // runs on for the time that was said, its output is read on, and the last of it is kept. The agent reports
 // which terminals wait, and a gateway that knows the secret of one continues it on another connection.
 // Whoever has it then has it alone. A gateway that says goodbye, an agent that stops, a time that is over and
-// a device that may not connect any more (hang-up.ts) hang the program up, as ever.
+// a device that may no longer connect (hang-up.ts) hang the program up.
 import { timingSafeEqual } from 'node:crypto'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { mostKept, type Keep, type KeptHead } from '@hawser/contract/tunnel'

@@ -39,7 +39,7 @@ export class ResumableMemory {
     if (share.streams === 0) this.#shares.delete(share.owner)
   }
 
-  /** Notes that a stream keeps so many more bytes to be sent again. */
+  /** Notes how many more bytes a stream keeps to be sent again. */
   replay(share: MemoryShare, more_bytes: number): void {
     share.replay_bytes += more_bytes
     this.replay_bytes += more_bytes

@@ -57,7 +57,7 @@ export interface DeviceCaller extends RequestOrigin {
   readonly kind: 'device'
   readonly uid: string
   readonly tenant_id: string
-  /** Its token has proved the device's key in a tunnel. Strangers can get tokens that have not. */
+  /** Whether the token has proved the device's key in a tunnel. Strangers can get tokens that have not. */
   readonly proved: boolean
 }
 export type MemberCaller = (UserCaller & { readonly tenant_id: string; readonly role: Role }) | KeyCaller

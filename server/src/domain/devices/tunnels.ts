@@ -106,7 +106,7 @@ export function tunnelRules({
       const row = await stores.of(tenant_id).devices.find(uid)
       if (!row || row.status === 'rejected') throw new RefusedDevice(uid)
       if (byShellHub && shellHub.replaced(row)) throw new Failure('unauthenticated')
-      // Once an agent has proved itself with a token of ours, ShellHub's does not count any more. Only after
+      // Once an agent has proved itself with a token of ours, ShellHub's no longer counts. Only after
       // the proof: anyone who knows the device can get a token, and would otherwise lock out its agent.
       const isRenewed = !byShellHub && row.token_at === null && (await shellHub.countIn(tenant_id))
       const isUnbound =
