@@ -14,6 +14,8 @@ import { boundedQueue } from './bounded-queue.ts'
 const forwards = new Set(['tcpip-forward', 'streamlocal-forward@openssh.com'])
 /** The most that one client may have; our own agent grants fewer. */
 const mostForwards = 128
+/** Requests that may wait for a slow device. The rest of the queue is free for cancelling every forward. */
+const mostWaiting = 128
 
 interface RemoteForward {
   readonly name: string
@@ -68,7 +70,8 @@ export function withoutLeftForwards(
   void (async () => {
     for await (const request of client.requests) {
       const isTooMany = forwards.has(request.name) && granted.size + asked >= mostForwards
-      if (isTooMany || !requests.push(followed(request))) request.refuse()
+      if (isTooMany || requests.length >= mostWaiting) request.refuse()
+      else requests.push(followed(request))
     }
     isGone = true
     for (const forward of granted.values()) cancel(forward)
