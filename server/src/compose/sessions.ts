@@ -5,6 +5,7 @@ import { invitationStanding, sessionInvitations } from '../domain/sessions/invit
 import { keptSessions, type KeptSessions } from '../domain/sessions/kept-sessions.ts'
 import { liveSessions, sessionName, type LiveSessions } from '../domain/sessions/live-sessions.ts'
 import { sessions, type SessionParts, type SessionWatching } from '../domain/sessions/sessions.ts'
+import { visits } from '../domain/sessions/visits.ts'
 import { watchTickets, type WatchTickets } from '../domain/sessions/watch-tickets.ts'
 import { minute_ms } from '../kit/clock.ts'
 import { emptyCast } from '../recording/frames.ts'
@@ -43,8 +44,8 @@ export function openSessions(
   >,
 ): SessionRooms {
   const tickets = watchTickets({ stores, vault, clock, invited: invitationStanding({ stores, clock }) })
-  const { later } = background
-  const watching = sessions({ ...parts, stores, bus, clock, tickets, emptyCast, later })
+  const watched = background.own(visits({ audit: parts.audit, clock, later: background.later }))
+  const watching = sessions({ ...parts, stores, bus, clock, tickets, emptyCast, visits: watched })
   const often = { max: 30, window_ms: 10 * minute_ms }
   const invitations = sessionInvitations({
     stores,

@@ -18,7 +18,7 @@ import { spanOf } from '../access/moments.ts'
 import type { DeviceView } from '../devices/device-view.ts'
 import type { Rules } from '../callers/rules.ts'
 import { personIds, personOf } from './persons.ts'
-import { visits } from './visits.ts'
+import type { Visits } from './visits.ts'
 import type { WatchTickets } from './watch-tickets.ts'
 
 export interface SessionParts {
@@ -35,8 +35,7 @@ export interface SessionParts {
   stopsRecordings(tenant_id: string, device_uid: string): Promise<boolean>
   /** The asciicast of a session of which nothing was recorded. */
   emptyCast(started_ms: number): string
-  /** Runs work that nobody waits for; the name appears in the log if it fails. */
-  later(name: string, work: () => Promise<void>): void
+  visits: Visits
 }
 
 /** A running recording, and whoever looks at it until this is disposed of. */
@@ -119,8 +118,6 @@ export function sessions(parts: SessionParts): Pick<Rules<'sessions'>, Verbs> & 
     return one
   }
 
-  const watching = visits({ audit, clock, later: parts.later })
-
   return {
     async list({ query }, { tenant_id }) {
       const { person, from, to, ...rest } = query
@@ -179,7 +176,7 @@ export function sessions(parts: SessionParts): Pick<Rules<'sessions'>, Verbs> & 
     async watch(uid, channel, caller) {
       const session = await mustFind(uid, caller)
       const recording = going(uid, channel, caller)
-      const view = watching.begin(uid, caller, recordingOf(session))
+      const view = parts.visits.begin(uid, caller, recordingOf(session))
       try {
         await view.written
       } catch (error) {

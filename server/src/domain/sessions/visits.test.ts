@@ -28,6 +28,7 @@ function log() {
     isBroken,
     begin: (caller: MemberCaller, session = 's') => all.begin(session, caller, about),
     settled: async () => Promise.all(working),
+    stop: () => all[Symbol.asyncDispose](),
   }
 }
 
@@ -63,6 +64,16 @@ test('after five visits the sixth lasts until they stay away, and tells how ofte
   begin(from('192.0.2.1'))[Symbol.dispose]()
   await settled()
   expect(entries.slice(-2).map((entry) => entry.detail)).toEqual([about.detail, about.detail])
+})
+
+test('a server that stops writes the end of the visit of somebody who is away for a moment', async () => {
+  const { entries, begin, stop } = log()
+  for (let visit = 0; visit < 8; visit += 1) begin(from('192.0.2.1'))[Symbol.dispose]()
+  await stop()
+  expect(entries.at(-1)).toMatchObject({ action: 'session.unwatched', detail: { visits: 3 } })
+  const count = entries.length
+  vi.advanceTimersByTime(away_ms)
+  expect(entries).toHaveLength(count)
 })
 
 test('an entry that could not be written is written for the next visit', async () => {

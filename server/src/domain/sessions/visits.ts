@@ -23,8 +23,8 @@ interface Visit {
   readonly sources: Set<string>
   /** Resolves when the log has the entry. */
   readonly written: Promise<void>
-  /** Runs while they are away. */
-  timer: NodeJS.Timeout | undefined
+  /** While they are away: the time after which the visit is over, and its end. */
+  away: { readonly timer: NodeJS.Timeout; readonly end: () => Promise<void> } | undefined
 }
 
 interface VisitParts {
@@ -36,7 +36,8 @@ interface VisitParts {
 
 type About = Pick<AuditRecord, 'target' | 'detail'>
 
-interface Visits {
+/** A server that stops ends the visits of those who are away. */
+export interface Visits extends AsyncDisposable {
   /** Somebody comes to watch the session, until this is disposed of. */
   begin(session_uid: string, caller: MemberCaller, about: About): Disposable & { written: Promise<void> }
 }
@@ -46,18 +47,16 @@ export function visits({ audit, clock, later }: VisitParts): Visits {
   const going = new Map<string, Visit>()
   const often = limiter(clock, usual)
 
-  function end(key: string, visit: Visit, caller: MemberCaller, about: About): void {
+  async function end(key: string, visit: Visit, caller: MemberCaller, about: About): Promise<void> {
     going.delete(key)
     const { count, last_at, sources } = visit
     const many = count === 1 ? {} : { visits: count, last_at: iso(last_at), sources: [...sources] }
-    later('session.unwatched', async () => {
-      const isWritten = await visit.written.then(
-        () => true,
-        () => false,
-      )
-      const record = { ...about, action: 'session.unwatched', detail: { ...about.detail, ...many } } as const
-      if (isWritten) await audit.event(caller, record)
-    })
+    const isWritten = await visit.written.then(
+      () => true,
+      () => false,
+    )
+    const record = { ...about, action: 'session.unwatched', detail: { ...about.detail, ...many } } as const
+    if (isWritten) await audit.event(caller, record)
   }
 
   return {
@@ -73,10 +72,11 @@ export function visits({ audit, clock, later }: VisitParts): Visits {
         last_at: 0,
         sources: new Set(),
         written: audit.event(caller, { action: 'session.watched', ...about }),
-        timer: undefined,
+        away: undefined,
       }
       going.set(key, visit)
-      clearTimeout(visit.timer)
+      clearTimeout(visit.away?.timer)
+      visit.away = undefined
       if (visit.windows === 0) visit.count += 1
       visit.windows += 1
       visit.last_at = clock.now()
@@ -88,10 +88,17 @@ export function visits({ audit, clock, later }: VisitParts): Visits {
         [Symbol.dispose]() {
           visit.windows -= 1
           if (visit.windows > 0) return
-          if (key === calm) end(key, visit, caller, about)
-          else visit.timer = setTimeout(() => end(key, visit, caller, about), away_ms).unref()
+          const ended = () => end(key, visit, caller, about)
+          const over = () => later('session.unwatched', ended)
+          if (key === calm) over()
+          else visit.away = { timer: setTimeout(over, away_ms).unref(), end: ended }
         },
       }
+    },
+    async [Symbol.asyncDispose]() {
+      const away = [...going.values()].flatMap((visit) => visit.away ?? [])
+      for (const { timer } of away) clearTimeout(timer)
+      await Promise.all(away.map(({ end }) => end()))
     },
   }
 }
