@@ -187,6 +187,7 @@ test('a recording has a filmstrip: its pictures lead to their moments, and the t
   page.on('request', (request) => asked.push(new URL(request.url()).pathname))
   await page.goto('/login')
   await signIn(page, sample.administrator)
+  await heading(page, sample.namespace)
   await page.goto(`/sessions?person=${encodeURIComponent('"nobody"')}`)
   await seen(page, 'No session fits these filters.')
   await page.goto('/sessions?recorded=true')

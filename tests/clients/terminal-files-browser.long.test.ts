@@ -28,12 +28,17 @@ const browser = sharedBrowser()
 const picture =
   'iVBORw0KGgoAAAANSUhEUgAAAAQAAAAECAIAAAAmkwkpAAAAEElEQVR4nGO44KAARwzEcQD5QxMB1zrN7gAAAABJRU5ErkJggg=='
 const button = (page: Page, name: string) => page.getByRole('button', { name, exact: true })
+/** A folder of anybody's, without what an earlier try has left there. */
+function makeEmpty(place: string): void {
+  rmSync(place, { recursive: true, force: true })
+  mkdirSync(place)
+  chmodSync(place, 0o777)
+}
 
 test('files are looked at, edited, made, renamed, moved up and deleted in a tree', async () => {
   const { service, user } = quarters()
   const place = path.join(user.home, 'locker')
-  mkdirSync(place)
-  chmodSync(place, 0o777)
+  makeEmpty(place)
   await using person = await visit(browser, service, { viewport: { width: 1280, height: 900 } })
   const { page } = person
   await enterTerminal(page, quarters())
@@ -137,8 +142,7 @@ test('files are looked at, edited, made, renamed, moved up and deleted in a tree
 test('folders are uploaded whole, chosen or dropped, and things are moved in the tree without overwriting', async () => {
   const { service, user } = quarters()
   const place = path.join(user.home, 'hold')
-  mkdirSync(place)
-  chmodSync(place, 0o777)
+  makeEmpty(place)
   const here = mkdtempSync(path.join(os.tmpdir(), 'hawser-folder-'))
   onTestFinished(() => rmSync(here, { recursive: true, force: true }))
   const cargo = path.join(here, 'cargo')
@@ -208,8 +212,7 @@ test('a text that is edited outlives a connection that was cut', async () => {
   const { service, user } = quarters()
   await using link = await startLink({ port: Number(new URL(service.url).port) })
   const place = path.join(user.home, 'outage')
-  mkdirSync(place)
-  chmodSync(place, 0o777)
+  makeEmpty(place)
   const log = path.join(place, 'log.txt')
   writeFileSync(log, 'calm')
   chmodSync(log, 0o666)
@@ -240,13 +243,14 @@ test('an upload that waits for its turn is stopped at once', async () => {
   const { service, user } = quarters()
   await using link = await startLink({ port: Number(new URL(service.url).port) })
   const place = path.join(user.home, 'queue')
-  mkdirSync(place)
-  chmodSync(place, 0o777)
+  makeEmpty(place)
   await using person = await visit(browser, { ...service, url: `http://${link.host}:${link.port}` })
   const { page } = person
   await enterTerminal(page, quarters())
   await press(page, 'Files')
   await choose(page, 'Actions for queue', 'Show only this folder')
+  // Until it is shown, an upload goes into the folder before.
+  await page.getByText('The folder is empty.').waitFor()
   link.shape({ bytesPerSecond: 400_000 })
   await page.getByLabel('Files to upload').setInputFiles(
     ['one', 'two', 'three', 'four'].map((name) => ({
@@ -270,13 +274,14 @@ test('an upload goes on after the server was out of reach', async () => {
   const { service, user } = quarters()
   await using link = await startLink({ port: Number(new URL(service.url).port) })
   const place = path.join(user.home, 'cargo')
-  mkdirSync(place)
-  chmodSync(place, 0o777)
+  makeEmpty(place)
   await using person = await visit(browser, { ...service, url: `http://${link.host}:${link.port}` })
   const { page } = person
   await enterTerminal(page, quarters())
   await press(page, 'Files')
   await choose(page, 'Actions for cargo', 'Show only this folder')
+  // Until it is shown, an upload goes into the folder before.
+  await page.getByText('The folder is empty.').waitFor()
   link.shape({ bytesPerSecond: 400_000 })
   await page
     .getByLabel('Files to upload')

@@ -1,6 +1,7 @@
 // The server about itself: the addresses it gives to agents, also behind a proxy and to callers who lie about
 // it; the script that installs an agent; health; and figures that agree with what the lists show.
 import { execFileSync } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
 import { chmodSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import http from 'node:http'
 import { tmpdir } from 'node:os'
@@ -450,7 +451,6 @@ describe.each(oneDatabase)('figures, on %s', (_, options) => {
     const one = (number: number): Enrolled => devices[number % devices.length]!
     const params = (number: number) => ({ uid: one(number).uid })
     const sessions = place.rooms.stores.of(sample.tenant).sessions
-    let opened = 0
     const steps: Record<string, (number: number) => Promise<unknown>> = {
       enrol: async (number) =>
         devices.push(await place.enrol({ mac: `mac-${number % 4}`, hostname: `tug-${number % 5}` })),
@@ -472,7 +472,7 @@ describe.each(oneDatabase)('figures, on %s', (_, options) => {
         await place.observer.devices.get({ params: params(number) })
         return sessions.insert({
           ...row,
-          uid: (++opened).toString(16).padStart(64, 'a'),
+          uid: randomBytes(32).toString('hex'),
           device_uid: one(number).uid,
           active: 1,
         })
