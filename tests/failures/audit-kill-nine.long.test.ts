@@ -13,7 +13,7 @@ import { audit, chainHash } from '../../server/src/domain/audit/audit.ts'
 import type { KeyCaller } from '../../server/src/domain/callers/callers.ts'
 import { databases, namespace, openAt, type Storage } from '../storage/databases.ts'
 
-const tries = 200
+const tries = 80
 const writer = (tenant_id: string): KeyCaller => ({
   kind: 'key',
   name: 'writer',

@@ -2,7 +2,7 @@
 // own seeds, changes an input it has in one to four places, and feeds it to the target. The target answers
 // with how it ended; an input that ends in a new way joins those that are changed further. An input that
 // makes the target throw fails the test, which prints it as a line for the corpus. `npm test` feeds a
-// thousand inputs to each target, `npm run test:long` a quarter of a million; FUZZ_INPUTS says another
+// thousand inputs to each target, `npm run test:long` a hundred thousand; FUZZ_INPUTS says another
 // number. FUZZ_SEED repeats a run; FUZZ_KEEP=1 adds the inputs that ended in a new way to the corpus.
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
@@ -25,7 +25,7 @@ export interface Run {
   readonly endings: ReadonlyMap<string, number>
 }
 
-const usualInputs = Number(process.env['FUZZ_INPUTS'] ?? times(1_000, 250_000))
+const usualInputs = Number(process.env['FUZZ_INPUTS'] ?? times(1_000, 100_000))
 const longest_bytes = 4_096
 const mostKept = 2_000
 /** Of one run, for the corpus. */
