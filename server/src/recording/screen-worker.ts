@@ -3,6 +3,7 @@
 // they are.
 import { parentPort } from 'node:worker_threads'
 import { Failure, invariant } from '@hawser/contract/failures'
+import { giveWay } from '../kit/thread-priority.ts'
 import { calls, type Calls } from './calls.ts'
 import { filmstripOf } from './filmstrip.ts'
 import { JournalDamaged } from './journal.ts'
@@ -50,6 +51,7 @@ const offers = {
 export type ScreenCalls = typeof offers
 
 invariant(parentPort, 'this file is a worker')
+giveWay()
 const server: Calls<JournalReader> = calls<JournalReader>(parentPort, offers)
 
 /** A copy in memory of its own: of bytes in shared memory, a session would keep all of that memory. */

@@ -3,6 +3,7 @@
 // server's thread, which knows where they are; this one asks for parts of them.
 import { parentPort, workerData } from 'node:worker_threads'
 import { invariant } from '@hawser/contract/failures'
+import { giveWay } from '../kit/thread-priority.ts'
 import { calls, type Calls } from '../recording/calls.ts'
 import { borrowed, type JournalReader } from '../recording/lent-journals.ts'
 import { sqliteIndex } from '../storage/search/sqlite.ts'
@@ -38,4 +39,5 @@ const offers = {
 export type SearchThread = typeof offers
 
 invariant(parentPort, 'this file is a worker')
+giveWay()
 const server: Calls<JournalReader> = calls<JournalReader>(parentPort, offers)
