@@ -4,10 +4,10 @@ import { setTimeout as wait } from 'node:timers/promises'
 export interface Target {
   readonly httpPort: number
   readonly sshPort: number
-  /** Of a device that is there, with a user. */
+  /** The user and name of a device that is online. */
   readonly sshid: string
   readonly keyFile: string
-  /** Of a member who may write rules. */
+  /** The token of a member who may write rules. */
   readonly token: string
   /** The gateway's RSA host key. */
   readonly rsaHostKey: string

@@ -213,7 +213,7 @@ export async function runAgent(
           isOrder(signature, { uid: device!.uid, nonce }, serverKey),
         async hangUp() {
           const ending = [...kept.hangUp(), ...resumable.closeAll()]
-          const message = 'This device may not connect any more, or is not accepted: its sessions were ended.'
+          const message = 'The server no longer accepts this device; its sessions have been ended.'
           if (ending.length > 0) log({ level: 'warn', event: 'sessions.ended', message })
           await inTime(ending)
         },

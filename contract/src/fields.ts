@@ -11,7 +11,7 @@ export const patterns = {
   email:
     '^[^\\s\\u0000-\\u001f\\u007f@<>()\\[\\]\\\\,;:"]{1,64}@[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?(\\.[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?)+$',
   username: '^[a-zA-Z0-9_.@-]{3,30}$',
-  /** Of somebody who has an account: names that were imported from ShellHub may be longer. */
+  /** The name of an existing account: names imported from ShellHub may be longer. */
   knownUsername: '^[a-zA-Z0-9_.@-]{3,32}$',
   tag: '^[^\\s/@&:]{3,255}$',
   deviceName: '^[a-zA-Z0-9_-]{1,64}$',

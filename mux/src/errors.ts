@@ -76,11 +76,11 @@ export class SocketLost extends Error {
 /** A request for a WebSocket that is none, or a dial that was answered with something else. */
 export class UpgradeFailed extends Error {
   override readonly name = 'UpgradeFailed'
-  /** Of the HTTP answer, when there was one. */
+  /** The status of the HTTP answer, when there was one. */
   readonly status: number | undefined
   /** Of the HTTP answer, when it said so: the value of Retry-After. */
   readonly retryAfter: string | undefined
-  /** Of the HTTP answer, when there was one; those that came more than once are joined or left out. */
+  /** The headers of the HTTP answer, when there was one; repeated ones are joined or left out. */
   readonly headers: Readonly<Record<string, string | string[] | undefined>>
   constructor(
     message: string,

@@ -36,7 +36,7 @@ export interface ResumableOptions {
   readonly grace_ms: number
   /** Shared by streams that have one bound; each has its own otherwise. */
   readonly memory?: ResumableMemory
-  /** Of a share of the memory; absent: the stream may have what all of it allows. */
+  /** The owner of a share of the memory; absent: only the bound of all streams counts. */
   readonly owner?: string
   /**
    * The other end has said nothing for `stalled_ms` although it should: ask whether the connection is alive.

@@ -26,7 +26,7 @@ async function ready(terminal: Terminal): Promise<void> {
   terminal.type('unset HISTFILE; stty -echo; PS1="> "; echo rea""dy\n')
   await terminal.until(/ready\r\n/)
 }
-/** Whoever is at the terminal still has it. */
+/** Checks that the person at the terminal still has it. */
 async function stillHas(terminal: Terminal, word: string): Promise<void> {
   terminal.type(`echo "${word.slice(0, 2)}""${word.slice(2)}"\n`)
   await terminal.until(new RegExp(`${word}\r\n`))

@@ -203,7 +203,7 @@ test('whoever leaves accepted loses sessions, and a rejected or deleted device i
 
   await harbour.owner.devices.setStatus({ params: { ...params, status: 'reject' } })
   expect(await line.status).toBe(255)
-  expect(line.stderr()).toContain('The device may not connect any more.')
+  expect(line.stderr()).toContain('The device may no longer connect.')
   await using again = harbour.join(machine)
   expect(await again.status).toBe(255)
   expect(again.stderr()).toContain('The device was rejected in this namespace.')

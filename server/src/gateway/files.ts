@@ -46,9 +46,9 @@ export interface ReadFile {
 const mostEntries = 5_000
 /** A folder with more files and folders in it is not removed as a whole. */
 const mostRemoved = 10_000
-/** Of what is found in one folder that is shown, or in all folders that are removed with it. */
+/** The most that one listing, or one removal with all folders below, may hold. */
 const mostFound_bytes = 4 * 1024 * 1024
-/** Of all that is found on devices of one namespace at a time. */
+/** The most that all listings and removals of one namespace may hold together. */
 const mostOfNamespace_bytes = 16 * 1024 * 1024
 /** Linux takes no longer path. */
 const longestPath_bytes = 4_096
@@ -163,7 +163,7 @@ interface Held extends Disposable {
   hold(bytes: number): boolean
 }
 
-/** What the folders of each namespace hold that somebody lists or removes. */
+/** The memory of listings and removals, by namespace. */
 const namespaces = new Map<string, ReturnType<typeof openNamespace>>()
 
 function openNamespace(tenant_id: string) {

@@ -51,7 +51,7 @@ export interface HeldSessions {
   find(uid: string): KeptSession | undefined
   /** Sessions that whoever logged in so may continue: held ones first, then the newest. */
   of(claim: Claim): KeptSession[]
-  /** Those of them that may be continued now. */
+  /** The sessions among them that can be continued now. */
   continuable(claim: Claim): Promise<KeptSession[]>
   /** How many are held, and what their screens take. */
   readonly count: number

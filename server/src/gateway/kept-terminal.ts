@@ -50,7 +50,7 @@ export interface KeptTerminalParts {
 
 /** What others who use a terminal, too, change for its client. */
 export interface TerminalSharing {
-  /** What passes of what the client typed. */
+  /** Filters the client's input. */
   typed(chunk: Chunk): Chunk | undefined
   /** The size of the terminal, if the client's window is so large. */
   fit(own: Size): Size
@@ -115,7 +115,7 @@ export class KeptTerminal implements Channel {
   readonly #unanswered = new Set<Promise<void>>()
   /** Resolves when a client that was just attached has been shown the screen. */
   #drawing: Promise<void> | undefined
-  /** Of output that no client gets. */
+  /** The pace of output that no client gets. */
   readonly #pace = unattendedPace(
     () => this.#isOver || this.#client !== undefined || this.shared?.isAttended() === true,
   )

@@ -147,7 +147,7 @@ describe('concurrencyByKey with a bound for all keys', () => {
     expect(queue.hasRoom('key')).toBe(true)
   })
 
-  test('at most so many keys wait, and a key is forgotten with its last task', async () => {
+  test('a bounded number of keys wait, and a key is forgotten with its last task', async () => {
     const queue = concurrencyByKey(10, { atOnce: 1, keys: 2 })
     const one = work([], '1')
     const taken = ['a', 'b', 'c'].map((key) => taking(queue.run(key, one.run)))

@@ -1,5 +1,5 @@
 // Calls between two threads: each side offers functions and calls those of the other by name. Arguments and
-// results are copied; buffers that belong to nobody else are handed over.
+// results are copied.
 import { Failure, type FailureKind } from '@hawser/contract/failures'
 
 export interface Port {
@@ -31,7 +31,7 @@ export interface Calls<Theirs extends CallHandlers> {
     name: N,
     ...given: Parameters<Theirs[N]>
   ): Promise<Awaited<ReturnType<Theirs[N]>>>
-  /** Nobody answers any more. */
+  /** Rejects all calls that wait: nobody will answer. */
   end(error: Error): void
   readonly waiting: number
 }

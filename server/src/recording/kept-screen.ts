@@ -229,7 +229,7 @@ export function keptScreen(first: Size, { tenant_id, thread, memory }: KeptScree
       return held()
     },
     [Symbol.dispose]() {
-      over.abort(new Error('the screen is not needed any more'))
+      over.abort(new Error('the screen is no longer needed'))
       frame = undefined
       steps = []
       steps_bytes = used = 0

@@ -49,7 +49,7 @@ interface Seat {
   missed_bytes: number
 }
 
-/** `snapshot`: of the journal's screen, after so many bytes of output. */
+/** `snapshot`: the journal's screen after this many bytes of output. */
 export function audience(
   writer: JournalWriter,
   snapshot: (output_bytes: number, gone: AbortSignal | undefined) => Promise<ScreenSnapshot>,

@@ -14,7 +14,7 @@ export interface RecordingQuota {
   take(tenant_id: string, bytes: number): void
   /** Recordings of the namespace were removed: it is measured again. */
   freed(tenant_id: string): void
-  /** What the namespace uses, as last measured, and its quota; 0: it has none. */
+  /** The namespace's usage, as last measured, and its quota; 0: unlimited. */
   usage(tenant_id: string): Promise<{ used_bytes: number; quota_bytes: number }>
 }
 
@@ -23,7 +23,7 @@ export interface QuotaParts {
   isLow(): boolean
   /** The quota of each namespace; 0: none. */
   quota_bytes: number
-  /** The quota of a namespace that uses so much, where not all have the same. Asked with each measurement. */
+  /** The quota of a namespace that uses this much, where it depends on that. Called with each measurement. */
   ownQuota?(tenant_id: string, used_bytes: number): Promise<number>
   /** The bytes that the recordings of a namespace use. */
   used(tenant_id: string): Promise<number>

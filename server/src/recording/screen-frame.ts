@@ -203,7 +203,7 @@ function lastWritten(buffer: IBuffer, cols: number): [style: string, isDrawing: 
   return cell ? [styleOf(cell), cell.getChars() === '─'] : ['', false]
 }
 
-/** The lines of the screen of a buffer, below as many of those that scrolled by as take so many bytes. */
+/** The lines of a buffer's screen, and above them as many scrolled lines as fit into this many bytes. */
 function linesOf({ cols, rows }: Terminal, buffer: IBuffer, scrollback_bytes: number): DrawnLine[] {
   const drawn: DrawnLine[] = []
   let left_bytes = scrollback_bytes

@@ -3,7 +3,7 @@
 // it, and whoever comes after it still finds room.
 
 export interface ScreenMemory {
-  /** Takes more for a screen of the namespace; false: it may not have so much. */
+  /** Takes more for a screen of the namespace; false: there is not enough left for it. */
   take(tenant_id: string, bytes: number): boolean
   /** Counts memory whether or not there is room for it; negative: it is free again. */
   count(tenant_id: string, bytes: number): void

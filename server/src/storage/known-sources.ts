@@ -11,7 +11,7 @@ export function knownSourceStore({ db }: ServerContext) {
         .onConflict((oc) => oc.column('source').doUpdateSet({ logged_in_at }))
         .execute(),
 
-    /** Those since a moment, newest first. */
+    /** The sources since a moment, newest first. */
     list: (since: string, most: number) =>
       db
         .selectFrom('known_sources')

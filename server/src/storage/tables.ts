@@ -436,7 +436,7 @@ export interface Tables extends AuditTables, PeopleTables {
     active: Flag
     authenticated: Flag
     recorded: Flag
-    /** Its recordings are only frames that somebody posted; the gateway recorded nothing. */
+    /** 1: all recordings are frames that somebody posted; the gateway recorded nothing. */
     posted: Generated<Flag>
     /** It went on although it could not be recorded. */
     unrecorded: Generated<Flag>

@@ -64,7 +64,7 @@ export interface TunnelEndpoints {
   admit(uid: string): void
   /**
    * Opens an agent's tunnel, of the device that its token names and that was admitted. `recheck` throws a
-   * Failure if the device may not connect any more.
+   * Failure if the device may no longer connect.
    */
   enter(
     device: TunnelDevice,

@@ -176,7 +176,7 @@ test('a tunnel is told whether it became the device’s: not one that a newer on
   expect(await rooms.offer(tunnel('signs', device({ uid: 'other' })))).toBe(true)
 })
 
-test('a device that may not connect any more loses the tunnel it has and the one that is being judged', async () => {
+test('a device that may no longer connect loses the tunnel it has and the one that is being judged', async () => {
   const judging = Promise.withResolvers<boolean>()
   const { rooms, events } = house(() => judging.promise)
   const [older, newer] = [tunnel('old'), tunnel('old')]
@@ -193,7 +193,7 @@ test('a device that may not connect any more loses the tunnel it has and the one
   expect(events.at(-1)).toBe('down crane')
 })
 
-test('a tunnel whose device may not connect any more is for nothing else until its agent has hung up', async () => {
+test('a tunnel whose device may no longer connect is for nothing else until its agent has hung up', async () => {
   const { rooms } = house()
   const hungUp = Promise.withResolvers<void>()
   const own = { ...tunnel('signs'), hangUp: () => hungUp.promise }

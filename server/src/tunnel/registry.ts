@@ -70,7 +70,7 @@ export interface Registry {
    */
   seen(device: TunnelDevice): void
   /**
-   * Ends the device's tunnel, because the device may not have one any more. The agent first ends all that
+   * Ends the tunnel of a device that may no longer have one. The agent first ends all that
    * runs for people, within a bound; until then the tunnel is for nothing else.
    */
   drop(uid: string, why: string): void

@@ -29,7 +29,7 @@ export interface ResumableParts {
   isOver(): boolean
 }
 
-/** What streams of one node may keep together: some hundred at full speed. Each namespace has a share. */
+/** The most that all streams of one node store: some hundred at full speed. Each namespace has a share. */
 export const resumableMemory = (): ResumableMemory => new ResumableMemory(256 * 1024 * 1024)
 
 /** For the agent to answer an attempt to continue. */

@@ -6,7 +6,7 @@ import { mostFruitless, resumeBudget } from './resume-budget.ts'
 beforeEach(() => void vi.useFakeTimers({ toFake: ['performance'] }))
 afterEach(() => void vi.useRealTimers())
 
-/** Breaks so often, each time after the carrier lived for some time; the pauses. */
+/** Breaks this often, each time after the carrier lived for this long, and returns the pauses. */
 function breaks(
   stream: { moved_bytes: number; isOwed: boolean },
   count: number,

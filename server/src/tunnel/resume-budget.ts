@@ -22,7 +22,7 @@ export interface ResumeBudget {
 
 export function resumeBudget(stream: Pick<ResumableStream, 'moved_bytes' | 'isOwed'>): ResumeBudget {
   let attached_at = performance.now()
-  /** What had passed when the last carrier was lost. */
+  /** The bytes that had passed when the last carrier was lost. */
   let moved_bytes = 0
   let fruitless = 0
   let hasty = 0

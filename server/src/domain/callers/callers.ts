@@ -89,7 +89,7 @@ export interface SignedDevice {
   readonly byShellHub: boolean
   /** SHA-256 of the token, if one caller of Auth device got it and nobody else. */
   readonly sole_token?: string | undefined
-  /** What that caller said of the device. */
+  /** The device as that caller described it. */
   readonly said?: DeviceFacts | undefined
 }
 

@@ -40,10 +40,10 @@ export interface DeviceClaims {
   readonly tenant: string
   /** One caller of Auth device got it, and nobody else; absent: others may have it, too. */
   readonly sole?: true
-  /** What that caller said of the device. It counts once a tunnel with this token has proved the key. */
+  /** The device as that caller described it. Counts once a tunnel with this token has proved the key. */
   readonly said?: DeviceFacts
 }
-/** What a call of Auth device says of the device, in the form of a report. */
+/** The description of a device in a call of Auth device, in the form of a report. */
 export type DeviceFacts = Pick<DeviceReport, 'info' | 'agent'>
 export type Claims = UserClaims | DeviceClaims
 

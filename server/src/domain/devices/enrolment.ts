@@ -41,7 +41,7 @@ export interface EnrolmentParts {
 interface Known {
   /** The token for callers who say the same again, when there was one. */
   shared?: string
-  /** What the tokens carry. */
+  /** The claims of the tokens. */
   readonly said: DeviceFacts
   readonly isProved: boolean
   readonly name: string
@@ -109,7 +109,7 @@ export function enrolment(parts: EnrolmentParts): Rules<'devices'>['auth'] {
     news++
     known.delete(uid)
   })
-  // Its agent may start again, and then gets a token to itself.
+  // The agent may start again, and then gets a token of its own.
   bus.hear('device.offline', ({ uid }) => known.delete(uid))
   bus.hear('namespace.changed', ({ tenant_id }) => {
     news++

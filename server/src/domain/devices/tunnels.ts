@@ -22,11 +22,11 @@ export interface TunnelDevice {
   readonly mustProve: boolean
   /** A proof of the key changes something, though the tunnel may not need it. */
   readonly wantsProof?: boolean
-  /** What the proof changes of the stored device. */
+  /** The changes that the proof makes to the stored device. */
   readonly onProof?: Partial<Pick<DeviceRow, 'token_at' | 'proved_token'>>
   /** Nobody has proved its key by a token so far. */
   readonly isFirstProof?: boolean
-  /** What the caller who got the token said of the device. */
+  /** The device as the caller who got the token described it. */
   readonly said?: SignedDevice['said']
   /** Of its agent, as it was last reported. */
   readonly version?: string

@@ -96,7 +96,7 @@ export interface Connections {
 
 export const reasons = {
   unavailable: 'The device is no longer available.',
-  refused: 'The device may not connect any more.',
+  refused: 'The device may no longer connect.',
   closed: 'The session was closed by an administrator.',
   notHeld: 'Nobody may come back to the session any more.',
   notMember: 'You are no longer a member of the namespace.',

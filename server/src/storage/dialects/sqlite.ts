@@ -236,8 +236,8 @@ export async function openSqlite(file: string, onFull: () => boolean = () => fal
     reader,
     // `begin immediate` of the migration itself is the lock: another process waits for it.
     exclusively: (work) => work(),
-    // Whoever wants to write waits for its turn at `begin`, so nobody meets anybody later. A disk that was full, and has
-    // room now, is the one reason to begin again.
+    // Writers wait for their turn at `begin` and cannot conflict later. A disk that was full and has room again is
+    // the one reason to begin anew.
     again: (transaction) =>
       transaction().catch((error: unknown) => {
         if (error instanceof Failure && mended.has(error)) return transaction()
