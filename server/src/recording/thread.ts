@@ -2,6 +2,7 @@
 // never needs it pays nothing for it. A thread that died, or did not answer in time, is replaced at the next
 // call. The thread offers functions (`calls` in its file), and is offered some; `close` of it, if there is
 // one, is called before the thread is ended.
+import os from 'node:os'
 import { Worker } from 'node:worker_threads'
 import { Failure } from '@hawser/contract/failures'
 import { calls, type Calls, type CallHandlers } from './calls.ts'
@@ -121,5 +122,18 @@ export function thread<Theirs extends CallHandlers>({
       clearTimeout(idle)
       await stop(running)
     },
+  }
+}
+
+/**
+ * Called by a thread that computes for long: while the processors are busy, the server's own thread goes
+ * first. Only Linux counts this by thread; elsewhere it would be the whole process.
+ */
+export function giveWay(): void {
+  if (process.platform !== 'linux') return
+  try {
+    os.setPriority(0, 10)
+  } catch {
+    // A sandbox may forbid it: then this thread competes like the others.
   }
 }

@@ -3,9 +3,9 @@
 // server's thread, which knows where they are; this one asks for parts of them.
 import { parentPort, workerData } from 'node:worker_threads'
 import { invariant } from '@hawser/contract/failures'
-import { giveWay } from '../kit/thread-priority.ts'
 import { calls, type Calls } from '../recording/calls.ts'
 import { borrowed, type JournalReader } from '../recording/lent-journals.ts'
+import { giveWay } from '../recording/thread.ts'
 import { sqliteIndex } from '../storage/search/sqlite.ts'
 import type { IndexedRecording, SearchIndex } from '../storage/search/search-index.ts'
 import { findLines, type LineQuery } from './finding.ts'
