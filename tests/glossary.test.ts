@@ -33,7 +33,7 @@ const everyday = new Set(
   shared shell shown side sign silence signed signer signing sink size slice socket source space ssh sshd ssl start
   started state statements status storage stored stream stripe supervisor system tables tag tagged target
   tcp terminal time tls token transaction transport type unauthenticated uninstall unreachable upgrade ups
-  usage use user variables verification view viewer waiting watch watched watcher watching web where why
+  usage use user variables verification view viewer visit waiting watch watched watcher watching web where why
   window work writer acme conflict order renewal
   accepted counter dropped duration health histogram sample
   ability architecture archive build counts endorsement fetch flow meter mode offer offered package release sum
