@@ -70,6 +70,7 @@ test('an owner says whose key a key is, sees who it was, and demands known peopl
 
   await goTo(page, 'Settings and members')
   await page.getByLabel('Only known people reach devices').check()
+  await page.getByLabel('Hold terminals of unidentified users').check()
   await page.getByLabel('Search everything that was recorded').uncheck()
   await page.getByLabel('Mask what follows these texts, too').fill('ticket#\n\n  internal-id= \n')
   await press(page, 'Save the settings')
@@ -77,6 +78,7 @@ test('an owner says whose key a key is, sees who it was, and demands known peopl
   const { body } = await api.namespaces.get({ params: { tenant: sample.tenant } })
   expect(body.settings).toMatchObject({
     require_person: true,
+    hold_unknown: true,
     search: false,
     mask_secrets: true,
     mask_after: ['ticket#', 'internal-id='],

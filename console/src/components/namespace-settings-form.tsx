@@ -63,6 +63,7 @@ export function SettingsForm({ namespace }: { namespace: Namespace }) {
           agent_updates: agentUpdateModes.find((mode) => mode === updates) ?? settings.agent_updates,
           reconnect_grace_s: Number(grace),
           hold_sessions: Number(hold),
+          hold_unknown: isTicked('unknown'),
           require_person: isTicked('known'),
           join_without_consent: isTicked('unasked'),
           invite_outsiders: isTicked('outsiders'),
@@ -155,6 +156,16 @@ export function SettingsForm({ namespace }: { namespace: Namespace }) {
         <p className="hint">
           {t(
             'A device’s password alone, or a key without an owner, is then refused. The terminal here and `hawser ssh` know who you are.',
+          )}
+        </p>
+        <Tick
+          label={t('Hold terminals of unidentified users')}
+          name="unknown"
+          defaultChecked={settings.hold_unknown}
+        />
+        <p className="hint">
+          {t(
+            'Terminals opened with a device’s password alone are held, too. Anyone with that password can reattach to a held terminal of the same account.',
           )}
         </p>
         <Tick

@@ -28,6 +28,7 @@ export const namespace = {
   'All: {name}': 'Alle: {name}',
   'Administrator of the server': 'Administrator des Servers',
   Firewall: 'Firewall',
+  'Hold terminals of unidentified users': 'Terminals unbekannter Benutzer halten',
   'Logins on devices': 'Anmeldungen auf Geräten',
   Pairings: 'Kopplungen',
   Users: 'Benutzer',
@@ -194,6 +195,8 @@ export const namespace = {
   'Switched off, what was indexed is removed; recordings stay.':
     'Ausgeschaltet wird entfernt, was indexiert war; Aufzeichnungen bleiben.',
   'terminals end with it': 'Terminals enden damit',
+  'Terminals opened with a device’s password alone are held, too. Anyone with that password can reattach to a held terminal of the same account.':
+    'Auch Terminals, die nur mit dem Passwort eines Geräts geöffnet wurden, werden gehalten. Wer dieses Passwort hat, kann ein gehaltenes Terminal desselben Kontos übernehmen.',
   'terminals wait {seconds} seconds for them': 'Terminals warten {seconds} Sekunden auf sie',
   'The dead letters of {name} are sent again.': 'Das Unzustellbare von {name} wird noch einmal gesendet.',
   'The id of the namespace, which agents are given:': 'Die ID des Namensraums, die Agenten bekommen:',
