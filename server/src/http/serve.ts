@@ -23,6 +23,7 @@ import { neighbourhood } from '../kit/address.ts'
 import type { Limiter } from '../kit/limiter.ts'
 import type { LineLimiter, Log } from '../kit/log.ts'
 import { ambiguityOf } from './ambiguous-requests.ts'
+import { boundConnections, boundedCalls, whenOver, type BoundedCalls } from './bounded-requests.ts'
 import { answerBroken, answerFailure, loggedCaller } from './answer.ts'
 import { whereFrom, type ProxyHeaderOptions } from './client-address.ts'
 import { compressed } from './compress.ts'
@@ -80,6 +81,9 @@ const security = {
 /** Limited by their own rules (per device) or asked by machines all the time. */
 const unlimited = new Set(['devices.auth', 'system.healthcheck'])
 
+/** Their calls take turns on threads of their own, and must not keep the other calls of a namespace waiting. */
+const ownTurns = new Set(['recordings'])
+
 /** What these verbs make takes room for good. */
 const adding = new Set(['create', 'register', 'record', 'setup', 'signUp'])
 
@@ -108,6 +112,8 @@ export function httpServer(parts: HttpParts): FastifyInstance {
     exposeHeadRoutes: true,
     requestTimeout: 30_000,
     keepAliveTimeout: 72_000,
+    // Of a connection on which nothing moves: an answer that nobody reads, too.
+    connectionTimeout: 120_000,
     forceCloseConnections: 'idle',
     // While the server stops, requests on open connections are still answered, with the sign to close; health
     // says 503.
@@ -118,6 +124,7 @@ export function httpServer(parts: HttpParts): FastifyInstance {
     routerOptions: { maxParamLength: 4096, ignoreTrailingSlash: true },
   }) as unknown as FastifyInstance
 
+  boundConnections(app.server)
   app.server.on('upgrade', (request, socket, head) => void sockets.take(request, socket, head))
   app.decorateRequest('caller', null as never)
   // First of all: a route made before this hook would not be noted.
@@ -167,7 +174,8 @@ export function httpServer(parts: HttpParts): FastifyInstance {
     done()
   })
   for (const path of Object.keys(parts.doors)) parts.served.push(`${webSocket} ${path}`)
-  for (const named of operations) for (const route of routesOf(named, parts, from)) app.route(route)
+  const calls = boundedCalls()
+  for (const named of operations) for (const route of routesOf(named, parts, from, calls)) app.route(route)
   return app
 }
 
@@ -225,6 +233,7 @@ function routesOf(
   named: NamedOperation,
   parts: HttpParts,
   from: ReturnType<typeof whereFrom>,
+  calls: BoundedCalls,
 ): RouteOptions[] {
   const { op, id } = named
   const rule = (parts.rules[named.noun] as unknown as Record<string, AnyRule>)[named.verb]
@@ -281,11 +290,12 @@ function routesOf(
         message: 'The disk of the server is full: only signing in, reading and deleting work.',
         retryAfter: 60,
       })
-    const result = await rule!(
-      { params: request.params, query: request.query, body: bodyOf(request) },
-      request.caller,
-      callEnd(reply.raw),
-    )
+    const input = { params: request.params, query: request.query, body: bodyOf(request) }
+    const end = callEnd(request.raw, reply.raw)
+    const place = op.streamed && calls.stream(request.caller)
+    if (place) whenOver(request.raw, reply.raw, () => place[Symbol.dispose]())
+    const call = async (): Promise<unknown> => rule!(input, request.caller, end)
+    const result = await (ownTurns.has(named.noun) ? call() : calls.run(request.caller, call, end))
     let answer = result
     if (op.headers) {
       const full = result as { answer: unknown; headers: Record<string, string> }
@@ -324,18 +334,16 @@ function routesOf(
   }))
 }
 
-/** The signal is made when a rule wants it, which few do. */
-function callEnd(response: ServerResponse): CallEnd {
+/** The signal is made when a rule wants it, or has to wait, which few do. */
+function callEnd(request: IncomingMessage, response: ServerResponse): CallEnd {
   let left: AbortController | undefined
   return {
     get signal() {
       if (left) return left.signal
       const made = (left = new AbortController())
-      const leave = (): void => {
+      whenOver(request, response, () => {
         if (!response.writableFinished) made.abort(new Failure('requestTimeout'))
-      }
-      if (response.destroyed) leave()
-      else response.once('close', leave)
+      })
       return made.signal
     },
   }

@@ -52,16 +52,17 @@ interface Line {
   readonly key: string
   readonly first: (() => void)[]
   readonly rest: (() => void)[]
-  isRunning: boolean
+  running: number
 }
 
 /**
- * One task at a time for each key; a key is dropped when it has no task. At most `atOnce` tasks run in all,
- * and keys take turns: a key with many tasks delays another one by a single task. At most `keys` keys wait.
+ * `each` tasks at a time for each key; a key is dropped when it has no task. At most `atOnce` tasks run in
+ * all, and keys take turns: a key with many tasks delays another one by a single task. At most `keys` keys
+ * wait.
  */
 export function concurrencyByKey(
   waiting: number,
-  { atOnce = Infinity, keys = Infinity }: { atOnce?: number; keys?: number } = {},
+  { each = 1, atOnce = Infinity, keys = Infinity }: { each?: number; atOnce?: number; keys?: number } = {},
 ): KeyLimiter {
   const lines = new Map<string, Line>()
   /** Lines whose next task may begin, in the order of their turns. */
@@ -74,14 +75,15 @@ export function concurrencyByKey(
       ready.delete(line)
       const next = line.first.shift() ?? line.rest.shift()
       next?.()
+      settle(line)
     }
   }
-  /** The line after one of its tasks has ended or left it. */
+  /** The line after one of its tasks has come, begun, ended or left it. */
   function settle(line: Line): void {
-    if (line.isRunning) return
-    if (line.first.length + line.rest.length > 0) return void ready.add(line)
-    ready.delete(line)
-    lines.delete(line.key)
+    const waits = line.first.length + line.rest.length > 0
+    if (waits && line.running < each) ready.add(line)
+    else ready.delete(line)
+    if (!waits && line.running === 0) lines.delete(line.key)
   }
   function hasRoom(key: string, { first = false }: Pick<QueueOptions, 'first'> = {}): boolean {
     const line = lines.get(key)
@@ -91,10 +93,13 @@ export function concurrencyByKey(
 
   return {
     hasRoom,
-    run<T>(key: string, task: () => Promise<T>, { signal, first }: QueueOptions = {}) {
+    run<T>(key: string, task: () => Promise<T>, options: QueueOptions = {}) {
+      const { first } = options
       if (!hasRoom(key, { first })) return undefined
-      const line = lines.get(key) ?? { key, first: [], rest: [], isRunning: false }
+      const line = lines.get(key) ?? { key, first: [], rest: [], running: 0 }
       lines.set(key, line)
+      // Only a task that has to wait needs the signal, which may be made when it is asked for.
+      const signal = line.running < each && running < atOnce ? undefined : options.signal
       const queue = first ? line.first : line.rest
       return new Promise<T>((resolve, reject) => {
         const leave = (): void => {
@@ -104,12 +109,12 @@ export function concurrencyByKey(
         }
         const start = (): void => {
           signal?.removeEventListener('abort', leave)
-          line.isRunning = true
+          line.running++
           running++
           void (async () => task())()
             .then(resolve, reject)
             .finally(() => {
-              line.isRunning = false
+              line.running--
               running--
               settle(line)
               begin()

@@ -34,7 +34,8 @@ export interface AuditLog extends Rules<'audit'> {
 
 /** Entries that one call looks at. */
 const window = 20_000
-const exportPage = 500
+/** Entries that an export reads at once, and the bytes of their details above which the next page is smaller. */
+const exportPage = { least: 10, most: 500, bytes: 256 * 1024 }
 /** Entries that one statement removes, so that other writers wait for none of them long. */
 const trimStep = 5000
 
@@ -111,18 +112,24 @@ export function auditLog({ stores, audit, signer, clock }: AuditLogParts): Audit
     tenant_id: string,
     filter: ReturnType<typeof filterOf>,
     head: AuditHead,
-  ): AsyncGenerator<AuditRow[]> {
+  ): AsyncGenerator<AuditRow> {
     let after: number | undefined = head.first_seq - 1
+    let limit = exportPage.least
     while (after !== undefined && after < head.seq) {
       const page: { rows: AuditRow[]; next: number | undefined } = await stores.of(tenant_id).audit.list({
         ...filter,
         oldest: head.first_seq,
         after,
         before: head.seq + 1,
-        limit: exportPage,
+        limit,
         window,
       })
-      if (page.rows.length > 0) yield page.rows
+      const bytes = page.rows.reduce((sum, { detail }) => sum + detail.length, 0)
+      limit = Math.max(
+        exportPage.least,
+        Math.min(exportPage.most, bytes > exportPage.bytes ? limit >> 1 : limit << 1),
+      )
+      yield* page.rows
       after = page.next
     }
   }
@@ -156,8 +163,8 @@ export function auditLog({ stores, audit, signer, clock }: AuditLogParts): Audit
     async export({ query }, caller) {
       const { filter, head, headers } = await beginExport(caller, query, 'ndjson')
       async function* lines(): AsyncGenerator<string> {
-        for await (const rows of rowsOf(caller.tenant_id, filter, head))
-          yield rows.map((row) => `${JSON.stringify(presentEntry(caller.tenant_id, row))}\n`).join('')
+        for await (const row of rowsOf(caller.tenant_id, filter, head))
+          yield `${JSON.stringify(presentEntry(caller.tenant_id, row))}\n`
         yield `${JSON.stringify({ head })}\n`
       }
       return { answer: lines(), headers }
@@ -167,10 +174,8 @@ export function auditLog({ stores, audit, signer, clock }: AuditLogParts): Audit
       const { filter, head, headers } = await beginExport(caller, query, 'csv')
       async function* lines(): AsyncGenerator<string> {
         yield `${csvColumns.join(',')}\r\n`
-        for await (const rows of rowsOf(caller.tenant_id, filter, head))
-          yield rows
-            .map((row) => `${csvColumns.map((column) => csvCell(row[column])).join(',')}\r\n`)
-            .join('')
+        for await (const row of rowsOf(caller.tenant_id, filter, head))
+          yield `${csvColumns.map((column) => csvCell(row[column])).join(',')}\r\n`
       }
       return { answer: lines(), headers }
     },
