@@ -56,7 +56,7 @@ test('what nobody needs any more is not drawn', async () => {
   await nextTurn()
   second[Symbol.dispose]()
   await Promise.all(settled)
-  await expect(frames.mock.results[1]?.value).rejects.toThrow('not needed')
+  await expect(frames.mock.results[1]?.value).rejects.toThrow('no longer needed')
   await expect(frames.mock.results[0]?.value).resolves.toMatchObject({ size })
   expect(memory.held_bytes).toBe(first.held_bytes)
 })

@@ -147,6 +147,17 @@ describe('concurrencyByKey with a bound for all keys', () => {
     expect(queue.hasRoom('key')).toBe(true)
   })
 
+  test('a task that somebody waits for does not wait for the turns of many keys', async () => {
+    const begun: string[] = []
+    const queue = concurrencyByKey(10, { atOnce: 1 })
+    const pieces = Array.from({ length: 41 }, (_, at) => work(begun, String(at)))
+    const taken = pieces.map((piece, at) => taking(queue.run(`key ${at}`, piece.run, { first: at === 40 })))
+    for (const piece of pieces) piece.end()
+    await Promise.all(taken)
+    expect(begun.indexOf('40')).toBeLessThanOrEqual(2)
+    expect(begun).toHaveLength(41)
+  })
+
   test('a bounded number of keys wait, and a key is forgotten with its last task', async () => {
     const queue = concurrencyByKey(10, { atOnce: 1, keys: 2 })
     const one = work([], '1')

@@ -69,9 +69,16 @@ export function concurrencyByKey(
   const ready = new Set<Line>()
   let running = 0
 
+  /** Every second turn is for a task that somebody waits for, however many keys have other tasks. */
+  let isForFirst = true
+  function nextLine(): Line | undefined {
+    const waited = isForFirst ? [...ready].find(({ first }) => first.length > 0) : undefined
+    return waited ?? ready.values().next().value
+  }
   function begin(): void {
-    for (const line of ready) {
+    for (let line = nextLine(); line; line = nextLine()) {
       if (running >= atOnce) return
+      isForFirst = !isForFirst
       ready.delete(line)
       const next = line.first.shift() ?? line.rest.shift()
       next?.()
