@@ -21,6 +21,7 @@ import {
   receiveSession,
   serveSftp,
   localFiles,
+  type Attempt,
   type Opening,
   type PrivateKey,
   type ServerConnection,
@@ -56,6 +57,8 @@ export interface OldAgentOptions {
   run?(session: Session): Promise<void>
   /** What it says it is; v0.16.4 by default. */
   agentVersion?: string
+  /** Called when it has judged a proof, before it answers. */
+  hesitate?(): Promise<void>
   /**
    * Dials again: at once when the tunnel was lost, after so long when it was refused (real agents: 10 s).
    * Absent: dials once.
@@ -160,6 +163,14 @@ export async function startOldAgent(
     return verify('sha256', Buffer.from(data), offered, Buffer.from(signature, 'base64'))
   }
 
+  async function judge(attempt: Attempt, approved: Map<string, boolean>): Promise<'accept' | 'refuse'> {
+    if (attempt.method === 'password') return attempt.password === password ? 'accept' : 'refuse'
+    if (attempt.method !== 'publickey' && attempt.method !== 'publickey-offer') return 'refuse'
+    const known = `${attempt.user} ${fingerprintMd5(attempt.key.blob)}`
+    if (!approved.has(known)) approved.set(known, await approve(attempt.user, attempt.key.blob))
+    return approved.get(known) ? 'accept' : 'refuse'
+  }
+
   const serve = async (stream: Duplex): Promise<void> => {
     seen.streams += 1
     // Asked once for each key on each connection: whether it is offered or signed with does not matter.
@@ -171,11 +182,9 @@ export async function startOldAgent(
       channelTypes: ['session', 'direct-tcpip'],
       async authenticate(attempt) {
         seen.attempts.push(`${attempt.method} ${attempt.user}`)
-        if (attempt.method === 'password') return attempt.password === password ? 'accept' : 'refuse'
-        if (attempt.method !== 'publickey' && attempt.method !== 'publickey-offer') return 'refuse'
-        const known = `${attempt.user} ${fingerprintMd5(attempt.key.blob)}`
-        if (!approved.has(known)) approved.set(known, await approve(attempt.user, attempt.key.blob))
-        return approved.get(known) ? 'accept' : 'refuse'
+        const decision = await judge(attempt, approved)
+        if (attempt.method !== 'none') await options.hesitate?.()
+        return decision
       },
     })
     try {

@@ -345,6 +345,7 @@ export async function openReach(rooms: Rooms, config: Config, log: Log): Promise
     startups: arriving,
     idle_ms: config.HAWSER_SSH_IDLE * second_ms,
     keepalive_ms: config.HAWSER_SSH_KEEPALIVE * second_ms,
+    lostRight: rooms.revocation.lostRight,
     mayWait: rooms.revocation.mayWait,
     standing: rooms.revocation.standing,
     attachable: rooms.tickets.attachable,

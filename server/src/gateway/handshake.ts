@@ -21,7 +21,7 @@ import {
 } from '@hawser/ssh'
 import { Failure } from '@hawser/contract/failures'
 import { longestClient, type SessionPerson } from '@hawser/contract/sessions'
-import type { IdentityReader } from '../domain/access/identity-certificates.ts'
+import type { IdentityClaims, IdentityReader } from '../domain/access/identity-certificates.ts'
 import type {
   CertificateDecision,
   KeyName,
@@ -85,12 +85,15 @@ export function handshake(
   /** How the client identifies itself, from the first attempt on. */
   let client = ''
   /**
-   * Whom an identity certificate of this connection names, in which namespace, and the key that it is for.
+   * The claim of an identity certificate of this connection, and the key that it is for. It may cease to hold
+   * before the login.
    */
-  let named: { readonly tenant_id: string; readonly person: SessionPerson; readonly key: Buffer } | undefined
-  const origin = ({ device }: Reachable): LoginOrigin => ({
+  let named: { readonly claim: IdentityClaims; readonly key: Buffer } | undefined
+  const personOf = async (claim: IdentityClaims): Promise<SessionPerson | undefined> =>
+    patiently(parts.clock, signal, () => parts.identities.personOf(claim))
+  const origin = async ({ device }: Reachable): Promise<LoginOrigin> => ({
     via: named ? 'cli' : 'ssh',
-    person: named?.tenant_id === device.tenant_id ? named.person : undefined,
+    person: named?.claim.tenant_id === device.tenant_id ? await personOf(named.claim) : undefined,
     client,
   })
   const login = openLogin(parts, uid, source, origin, report, log, signal)
@@ -159,7 +162,7 @@ export function handshake(
     const to = await login.find(target)
     const verdict = await login.key(to, target, key)
     if (!verdict.allowed) return refuseKey(key, verdict)
-    if (login.lacksPerson(to, verdict)) {
+    if (await login.lacksPerson(to, verdict)) {
       // Another key of the client may have an owner.
       if (!bannerSent) attempt.banner(`${sentences['person-required'](printable(target.data))}\n`)
       bannerSent = true
@@ -189,10 +192,9 @@ export function handshake(
     // After a success in part OpenSSH tries all its keys once more.
     if (named) return uncounted
     const claim = parts.identities.read(certificate)
-    const person = claim && (await patiently(parts.clock, signal, () => parts.identities.personOf(claim)))
-    if (!person) return 'refuse'
+    if (!claim || !(await personOf(claim))) return 'refuse'
     if (method === 'publickey-offer') return 'accept'
-    named = { tenant_id: claim.tenant_id, person, key: blob }
+    named = { claim, key: blob }
     return { partial: methods }
   }
 

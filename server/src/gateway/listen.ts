@@ -49,6 +49,7 @@ export interface GatewayParts extends HandshakeParts {
   startups: Startups
   idle_ms: number
   recording: Recording
+  lostRight: SessionParts['lostRight']
   /** Whether a session may wait for its person. */
   mayWait(held: HeldFor): Promise<boolean>
   standing: SessionParts['standing']
@@ -139,6 +140,7 @@ export async function startGateway(parts: GatewayParts): Promise<Gateway> {
     remote: parts.remote,
     screen: parts.screen,
     typistPlace,
+    lostRight: parts.lostRight,
     mayWait: parts.mayWait,
     standing: parts.standing,
     attachable: parts.attachable,

@@ -133,7 +133,7 @@ export interface DeviceLogin extends Disposable {
   /** Logs in a caller who has proved to have a valid key. Throws LoginRefused. */
   publicKey(to: Reachable, target: Target, key: LoginKey, verdict: AcceptedKey): Promise<KeyAnswer>
   /** Whether the namespace demands a known person, and neither the client nor the key names one. */
-  lacksPerson(to: Reachable, verdict: AcceptedKey | undefined): boolean
+  lacksPerson(to: Reachable, verdict: AcceptedKey | undefined): Promise<boolean>
   /** Notes a refusal for the log. */
   refused(refusal: LoginRefusal): void
   /** The same for a failed proof, which also counts against its source. */
@@ -150,8 +150,8 @@ export function openLogin(
   parts: LoginParts,
   uid: string,
   source: string,
-  /** Gives the facts about the login when an attempt is accepted. */
-  origin: (to: Reachable) => LoginOrigin,
+  /** Gives the facts about the login as they are now; asked again when an attempt is accepted. */
+  origin: (to: Reachable) => Promise<LoginOrigin>,
   report: LoginReport,
   log: Log,
   signal: AbortSignal,
@@ -186,10 +186,10 @@ export function openLogin(
   }
 
   /** Who is signed in at the client, or whose key it is. */
-  const personOf = (to: Reachable, verdict: AcceptedKey | undefined): SessionPerson =>
-    origin(to).person ?? verdict?.person ?? unknownPerson
-  const lacksPerson = (to: Reachable, verdict: AcceptedKey | undefined): boolean =>
-    to.namespace.require_person === 1 && personOf(to, verdict).kind === 'unknown'
+  const personOf = (from: LoginOrigin, verdict: AcceptedKey | undefined): SessionPerson =>
+    from.person ?? verdict?.person ?? unknownPerson
+  const lacksPerson = async (to: Reachable, verdict: AcceptedKey | undefined): Promise<boolean> =>
+    to.namespace.require_person === 1 && personOf(await origin(to), verdict).kind === 'unknown'
 
   /** Asks the device; success creates the session's record. */
   async function logIn(
@@ -199,9 +199,8 @@ export function openLogin(
     ask: (leg: DeviceLeg) => Promise<KeyAnswer>,
   ): Promise<KeyAnswer> {
     const { key, verdict } = shown ?? {}
-    const isUnknown = lacksPerson(to, verdict)
     // Who holds a key has proved something; whoever types a password has to, first.
-    if (key && isUnknown) throw new LoginRefused('person-required')
+    if (key && (await lacksPerson(to, verdict))) throw new LoginRefused('person-required')
     let answer: KeyAnswer
     try {
       answer = await ask(legTo(to))
@@ -219,10 +218,13 @@ export function openLogin(
       return answer
     }
     const method = key ? 'publickey' : 'password'
-    if (isUnknown) throw new LoginRefused('person-required')
+    // Asked now: the client may have waited, and the device may have been slow.
+    const from = await origin(to)
+    const { via, client } = from
+    const person = personOf(from, verdict)
+    if (to.namespace.require_person === 1 && person.kind === 'unknown')
+      throw new LoginRefused('person-required')
     const { tenant_id, uid: device_uid } = to.device
-    const { via, client } = origin(to)
-    const person = personOf(to, verdict)
     const record = await parts.sessions.begin({
       uid,
       tenant_id,

@@ -56,6 +56,8 @@ export interface SessionParts {
   isThere(device: LoggedIn['to']['device']): Promise<boolean>
   /** Whether the firewall lets somebody at this address in to this user of the device. */
   mayReach(to: LoggedIn['to'], username: string, source: string): Promise<boolean>
+  /** Why the login no longer counts, if its membership, API key or public key is gone. */
+  lostRight(login: HeldFor): Promise<string | undefined>
   /** Whether a session may wait for its person. */
   mayWait(held: HeldFor): Promise<boolean>
   /** A text that changes when the person's role, membership or password does. */
@@ -286,8 +288,14 @@ export async function runSession(
     ...login.proof,
   })
   try {
-    // The device may have been removed between the login and now, when the news could not reach this session.
-    if (!(await parts.isThere(to.device))) end('The device is no longer available.')
+    // The device, the person or the key may have been removed between the login and now, when the news could
+    // not reach this session.
+    const [isThere, lost] = await Promise.all([
+      parts.isThere(to.device),
+      parts.lostRight({ tenant_id, person: login.person, key: login.key }),
+    ])
+    if (!isThere) end('The device is no longer available.')
+    else if (lost !== undefined) end(lost)
     // Asked again, because the setting may have changed since the login. Without the database the login's
     // value counts.
     const { session_record, continue_unrecorded } = to.namespace

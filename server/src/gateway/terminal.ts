@@ -20,7 +20,7 @@ import {
   type ConnectionEnd,
   type RunningSession,
 } from '@hawser/ssh'
-import type { Reachable, Target } from '../domain/access/logins.ts'
+import type { AcceptedKey, Reachable, Target } from '../domain/access/logins.ts'
 import { newUid } from '../kit/ids.ts'
 import { safeText, type Log } from '../kit/log.ts'
 import { keyName } from './handshake.ts'
@@ -120,7 +120,7 @@ export async function openTerminal(
   stack.defer(() => signal.removeEventListener('abort', giveUp))
   const report = parts.reports.open({ source, via: 'web', by: person.name })
   const origin = { via: 'browser', person, client: safeText(client, longestClient - 1) } as const
-  const login = stack.use(openLogin(parts, newUid(), source, () => origin, report, log, leaving.signal))
+  const login = stack.use(openLogin(parts, newUid(), source, async () => origin, report, log, leaving.signal))
   const target: Target = { username: request.username, data: request.device_uid }
   report.asked(`${target.username}@${target.data}`)
   await logIn(parts, login, target, request.proof).catch((error: unknown) => {
@@ -251,8 +251,8 @@ async function logIn(
     if (await login.password(to, target, proof.password)) return
     throw new Failure('forbidden', { message: 'The user name or the password is wrong.' })
   }
-  const { key, verdict } = await prove(parts, login, to, target, proof)
-  const answer = await login.publicKey(to, target, key, verdict)
+  const proved = await prove(parts, login, to, target, proof)
+  const answer = await login.publicKey(proved.to, target, proved.key, proved.verdict)
   if (answer === 'no account')
     throw new Failure('forbidden', {
       message: 'The device has no such account, or the account has no home folder.',
@@ -279,14 +279,17 @@ async function prove(
     return refuse({ reason: 'unknown-key', fingerprint: safeText(`MD5:${proof.fingerprint}`, 64) })
   const { type, bits, blob } = parsePublicKeyLine(line)
   const key = { type, bits, sha256: fingerprintSha256(blob), ...keyName(type, blob) }
-  const verdict = await login.key(to, target, key)
-  if (!verdict.allowed)
+  const judge = async (now: Reachable): Promise<AcceptedKey> => {
+    const verdict = await login.key(now, target, key)
+    if (verdict.allowed) return verdict
     return refuse({
       reason: verdict.reason,
       rule: verdict.rule,
       detail: verdict.because,
       fingerprint: key.sha256,
     })
+  }
+  await judge(to)
   const algorithm = type === 'ssh-rsa' ? rsaAlgorithm : type
   const challenge = proofData(randomBytes(32), `${target.username}@${target.data}`, algorithm, blob)
   const signature = await proof.sign(challenge)
@@ -297,7 +300,9 @@ async function prove(
       message: `The signature is not one of this key, made with ${algorithm}.`,
     })
   }
-  return { key, verdict }
+  // The browser took its time to sign. The device, the firewall and the key of now decide.
+  const now = await login.find(target)
+  return { to: now, key, verdict: await judge(now) }
 }
 
 function terminalOn(

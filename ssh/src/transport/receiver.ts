@@ -7,6 +7,8 @@ import { largestPacket_bytes, packetReader } from './packets.ts'
 
 /** What packets may become in one turn of the event loop. Decompressing so much takes a millisecond. */
 const unpackedAtOnce_bytes = 1024 * 1024
+/** Messages in one turn. The smallest take half a millisecond together; full packets are 8 MiB. */
+const takenAtOnce = 256
 
 /** What the receiver tells its transport. */
 export interface ReceiverEvents {
@@ -34,6 +36,8 @@ export class PacketReceiver {
   #inboxIsFull = false
   #isPaused = false
   #pending = 0
+  /** Messages since others on the event loop had their turn. */
+  #taken = 0
   #isOver = false
 
   constructor(socket: Duplex, events: ReceiverEvents) {
@@ -114,9 +118,11 @@ export class PacketReceiver {
         const payload = this.reader.next()
         if (!payload) break
         this.#await(this.#events.onMessage(payload))
-        if (this.reader.unpacked_bytes > unpackedAtOnce_bytes) {
+        this.#taken += 1
+        if (this.#taken >= takenAtOnce || this.reader.unpacked_bytes > unpackedAtOnce_bytes) {
+          this.#taken = 0
           this.reader.unpacked_bytes = 0
-          // Other connections come first: a small packet can take a large one's work.
+          // Other connections come first: a small packet can take a large one's work, or be one of very many.
           this.#await(new Promise((resolve) => void setImmediate(resolve)))
         }
       }

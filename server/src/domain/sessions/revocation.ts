@@ -101,6 +101,7 @@ export const reasons = {
   notHeld: 'Nobody may come back to the session any more.',
   notMember: 'You are no longer a member of the namespace.',
   noKey: 'The API key that the session was opened with is gone.',
+  noPublicKey: 'The public key that the session was opened with is gone.',
 } as const
 
 /** What is checked: with or without the tunnels of devices. */
@@ -125,6 +126,11 @@ export interface Revocation extends Disposable {
   apply(open: Connections): Disposable
   /** Whether the namespace wants sessions on the device recorded now. */
   recordingOf(tenant_id: string, device_uid: string): Promise<RecordingSettings>
+  /**
+   * Why a login no longer counts: a sentence if the membership, the API key or the public key behind it is
+   * gone.
+   */
+  lostRight(login: HeldFor): Promise<string | undefined>
   /** Whether a session may wait for its person. */
   mayWait(held: HeldFor): Promise<boolean>
   /**
@@ -183,6 +189,16 @@ export function revocation(parts: RevocationParts): Revocation {
     return found && found.role !== null ? `${found.role} ${found.member_epoch} ${found.epoch}` : undefined
   }
 
+  async function lostRight(
+    { tenant_id, person, key }: HeldFor,
+    ask = newQuestions(),
+  ): Promise<string | undefined> {
+    if ((await standing({ tenant_id, person }, ask)) === undefined)
+      return person.kind === 'api-key' ? reasons.noKey : reasons.notMember
+    if (key !== undefined && !(await ask.publicKey(tenant_id, key))) return reasons.noPublicKey
+    return undefined
+  }
+
   async function mayWait(
     { tenant_id, person, key, standing: before, restored }: HeldFor,
     ask = newQuestions(),
@@ -193,9 +209,8 @@ export function revocation(parts: RevocationParts): Revocation {
     if (!namespace || namespace.hold_sessions === 0) return false
     const isAnybody = person.kind === 'unknown' && key === undefined
     if (isAnybody && namespace.hold_unknown === 0) return false
-    if (key !== undefined && !(await ask.publicKey(tenant_id, key))) return false
-    const now = await standing({ tenant_id, person }, ask)
-    return now !== undefined && (before === undefined || before === now)
+    if ((await lostRight({ tenant_id, person, key }, ask)) !== undefined) return false
+    return before === undefined || before === (await standing({ tenant_id, person }, ask))
   }
 
   /** Ends held sessions: whoever they wait for may not come back as they were. */
@@ -248,9 +263,9 @@ export function revocation(parts: RevocationParts): Revocation {
   ): Promise<void> {
     for (const session of [...open.sessions.values()].filter(whose)) {
       const { person, tenant_id } = session
-      if (person.kind === 'user' && !(await ask.user(tenant_id, person.id))?.role)
-        session.end(reasons.notMember)
-      if (person.kind === 'api-key' && !(await ask.apiKey(tenant_id, person.id))) session.end(reasons.noKey)
+      // A public key that is removed later ends only what is held.
+      const lost = await lostRight({ tenant_id, person, key: undefined }, ask)
+      if (lost !== undefined) session.end(lost)
     }
   }
 
@@ -408,6 +423,7 @@ export function revocation(parts: RevocationParts): Revocation {
 
   return {
     recordingOf,
+    lostRight,
     mayWait,
     standing,
     async policyOf(tenant_id) {

@@ -1,0 +1,27 @@
+// A device, or anybody who is logged in, sends a burst of the smallest messages that there are. Each is
+// little work, but all together are much: others on the event loop have their turn after some hundred.
+import { setImmediate as turn } from 'node:timers/promises'
+import { expect, test } from 'vitest'
+import { Message } from '../../ssh/src/messages.ts'
+import { message } from '../../ssh/src/wire.ts'
+import { pair } from '../../ssh/test/pairs.ts'
+
+const burst = 5_000
+
+test.each(['client', 'server'] as const)(
+  'a burst of small messages of a %s is worked off in many turns, and all of it is',
+  async (rude) => {
+    await using both = await pair()
+    const { transport } = both[rude === 'client' ? 'server' : 'client']
+    const before = transport.received
+    for (let sent = 0; sent < burst; sent += 1) both[rude].transport.send(message(Message.ignore).string(''))
+    let [most, seen] = [0, before]
+    while (seen < before + burst) {
+      await turn()
+      most = Math.max(most, transport.received - seen)
+      seen = transport.received
+    }
+    expect(seen).toBe(before + burst)
+    expect(most).toBeLessThan(1_000)
+  },
+)
