@@ -387,7 +387,7 @@ export const settings = {
     read: number(3, mostDeviceTags),
   }),
   HAWSER_DEVICE_RATE_LIMIT: setting({
-    doc: 'Calls/seconds that one device may make to Auth device.',
+    doc: 'Calls/seconds that one device may make to Auth device from one address, and all devices at one address together a hundred times as many.',
     example: '5/10',
     fallback: '20/10',
     read: rate,

@@ -53,10 +53,13 @@ test('two real agents with one key: few flaps, one line, a mark, and a way out',
   await eventually(async () =>
     expect((await shown()).conflict?.addresses).toEqual(['127.0.0.1', '127.0.0.1']),
   )
-  const { events } = (await owner.devices.timeline({ params: { uid }, query: {} })).body
-  expect(events.filter(({ kind }) => kind === 'conflict')).toMatchObject([
-    { sentence: expect.stringContaining('127.0.0.1 and 127.0.0.1') as unknown },
-  ])
+  // An event that is being written at this moment is shown to the next who asks.
+  await eventually(async () => {
+    const { events } = (await owner.devices.timeline({ params: { uid }, query: {} })).body
+    expect(events.filter(({ kind }) => kind === 'conflict')).toMatchObject([
+      { sentence: expect.stringContaining('127.0.0.1 and 127.0.0.1') as unknown },
+    ])
+  })
   const { body: listed } = await owner.devices.list({ query: {} })
   expect(listed.find((device) => device.uid === uid)?.conflict).toBeDefined()
   const ups = (): number =>

@@ -297,12 +297,22 @@ describe('agents', () => {
       const answer = await report(service, '198.51.100.1', mac)
       expect(answer.status).toBe(429)
       expect(Number(answer.headers.get('retry-after'))).toBeGreaterThanOrEqual(1)
-      // Another address, or the other path, is the same device.
-      expect((await report(service, '198.51.100.2', mac)).status).toBe(429)
+      // The other path is the same device; somebody at another address may be a stranger.
       expect((await report(service, '198.51.100.1', mac, '/api/auth/device')).status).toBe(429)
+      expect((await report(service, '198.51.100.2', mac)).status).toBe(200)
     }
     service.clock.forward(10_000)
     for (const mac of macs) expect((await report(service, '198.51.100.1', mac)).status).toBe(200)
+  })
+
+  test('at one address make a hundred times the calls of one device, whichever devices they name', async () => {
+    await using service = await startService({ env: { HAWSER_DEVICE_RATE_LIMIT: '1/10' } })
+    await buildWorld(service)
+    using _ = service.clock.stop()
+    const mac = (i: number) => `00:00:5e:00:54:${i.toString(16).padStart(2, '0')}`
+    for (let i = 0; i < 100; i++) expect((await report(service, '198.51.100.1', mac(i))).status).toBe(200)
+    expect((await report(service, '198.51.100.1', mac(100))).status).toBe(429)
+    expect((await report(service, '198.51.100.2', mac(100))).status).toBe(200)
   })
 
   test('do not use up what people at the same address may do, nor the reverse', async () => {

@@ -5,6 +5,7 @@ import { once } from 'node:events'
 import type { Duplex } from 'node:stream'
 import { expect, test, vi } from 'vitest'
 import { sample } from '@hawser/contract/examples'
+import { until } from '../harness/eventually.ts'
 import { startOldAgent } from '../harness/old-agent.ts'
 import { startService, type Service } from '../harness/service.ts'
 import { buildWorld } from '../harness/world.ts'
@@ -127,18 +128,21 @@ test('a rejected device is refused, and loses the tunnel that it has', async () 
 test('a device that is rejected while it waits for the sign of its other tunnel is refused', async () => {
   await using service = await startService()
   const world = await buildWorld(service)
-  const token = await enrol(service, 'copied')
   const operator = service.api({ token: await world.token('operator') })
-  const { body: pending } = await operator.devices.list({ query: { status: 'pending' } })
-  const uid = pending.find(({ name }) => name === 'copied')?.uid ?? ''
-  // Silent tunnels, which take over from each other until the next one has to wait.
-  for (let turn = 0; turn < 4; turn += 1) {
-    const [, socket] = (await once(request(service, '/agent/connection', token), 'upgrade')) as [
-      unknown,
-      Duplex,
-    ]
-    socket.on('error', () => undefined).resume()
+  const options = { version: 2, tenant_id: sample.tenant, hostname: 'copied' } as const
+  await using first = await startOldAgent(service, options)
+  const { uid, token } = first
+  let tunnel = await until(() => service.reach.tunnels.find(uid))
+  // Tunnels that prove the key and take over from each other until the next one has to wait.
+  await using others = new AsyncDisposableStack()
+  for (let turn = 0; turn < 3; turn += 1) {
+    others.use(await startOldAgent(service, { ...options, begun: first }))
+    const before = tunnel
+    tunnel = await until(() => [service.reach.tunnels.find(uid)].find((now) => now && now !== before))
   }
+  // The last one does not answer any more.
+  const silence = () => new Promise<never>(() => undefined)
+  Object.assign(tunnel, { prove: silence, openSsh: silence })
   const waiting = knock(service, '/agent/connection', token)
   const early = await Promise.race([waiting, new Promise((resolve) => setTimeout(resolve, 500, 'it waits'))])
   expect(early).toBe('it waits')

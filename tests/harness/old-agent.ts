@@ -44,6 +44,8 @@ export interface OldAgentOptions {
   /** Of a device that is impersonated: what it enrolled with, and the token that somebody got for it. */
   publicKey?: string
   token?: string
+  /** Where its tunnels seem to come from. */
+  source?: string
   /** It began at another server, which answered this: it asks for no token here before its tunnel is up. */
   begun?: Begun
   /**
@@ -272,7 +274,10 @@ export async function startOldAgent(
   let up: Up | undefined
   const ended = new AbortController()
   const dialTunnel = async (): Promise<Up> => {
-    const opened = await (version === 2 ? dialStreams : dialControl)({ authorization: `Bearer ${token}` })
+    const opened = await (version === 2 ? dialStreams : dialControl)({
+      authorization: `Bearer ${token}`,
+      ...(options.source ? { 'x-forwarded-for': options.source } : {}),
+    })
     seen.dials.push('up')
     up = opened
     void opened.lost.then(() => (up = undefined))

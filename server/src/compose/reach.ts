@@ -53,8 +53,10 @@ import { deviceName, registry, type Registry } from '../tunnel/registry.ts'
 import { tunnelEndings, type Tunnel, type TunnelEnding } from '../tunnel/tunnel.ts'
 import { watchEndpoint, watchPath } from '../http/watch.ts'
 
-/** Tunnels that one device may open in ten seconds; it needs one. */
-const tunnelsPerDevice = { max: 10, window_ms: 10 * second_ms }
+/** Tunnels that may be opened with one token of a device in ten seconds; the device needs one. */
+const tunnelsPerToken = { max: 10, window_ms: 10 * second_ms }
+/** Tunnels of one device from one address, with any token. */
+const tunnelsPerDevice = { max: 30, window_ms: 10 * second_ms }
 /** Legs to devices that are prepared for one address while a person types a password there. */
 const preparations = { max: 20, window_ms: minute_ms }
 /** Lines in which one device reports; an agent needs a few in an hour. */
@@ -249,6 +251,7 @@ export async function openReach(rooms: Rooms, config: Config, log: Log): Promise
     signHangUp: rooms.approvals.hangUp,
     admission: admission(clock, config.HAWSER_TUNNEL_RATE_LIMIT),
     hold: rooms.register,
+    perToken: ownLimiter(clock, tunnelsPerToken),
     perDevice: ownLimiter(clock, tunnelsPerDevice),
     onError: ({ uid }, err) => log.error({ event: 'tunnel.failed', device: uid, err }),
   })
@@ -456,10 +459,12 @@ export async function openReach(rooms: Rooms, config: Config, log: Log): Promise
   })
   const enter = async (path: string, upgrade: Upgrade): Promise<void> => {
     if (stopping) throw new Failure('unavailable', { retryAfter: 10 })
-    const admit = async (inTurn: (uid: string) => void) =>
-      rooms.tunnels.admit(upgrade.bearer, inTurn, upgrade.from.source)
+    const { source } = upgrade.from
+    const admit = async (inTurn: Parameters<typeof rooms.tunnels.admit>[1]) =>
+      rooms.tunnels.admit(upgrade.bearer, inTurn, source)
     try {
-      return await entries.enter(await admit(entries.admit), path, upgrade, () => admit(() => undefined))
+      const device = await admit(({ uid, token }) => entries.admit({ uid, token, source }))
+      return await entries.enter(device, path, upgrade, () => admit(() => undefined))
     } catch (error) {
       const nonce = nonceOf(upgrade.request)
       if (!(error instanceof RefusedDevice) || nonce === undefined) throw error

@@ -41,7 +41,7 @@ import { deviceView } from '../domain/devices/device-view.ts'
 import { devices } from '../domain/devices/devices.ts'
 import { enrolmentKeys, type EnrolmentKeyRules } from '../domain/devices/enrolment-keys.ts'
 import { enrolmentTokens } from '../domain/devices/enrolment-tokens.ts'
-import { enrolment } from '../domain/devices/enrolment.ts'
+import { callLimits, enrolment } from '../domain/devices/enrolment.ts'
 import { joining } from '../domain/devices/joining.ts'
 import { pairings } from '../domain/devices/pairings.ts'
 import { presence } from '../domain/devices/presence.ts'
@@ -377,7 +377,7 @@ async function makeRooms(setting: Setting): Promise<Rooms> {
     presence: present,
     bus,
     clock,
-    callsPerDevice: limiter('device calls', config.HAWSER_DEVICE_RATE_LIMIT),
+    ...callLimits(limiter, config.HAWSER_DEVICE_RATE_LIMIT),
     joining: joins,
     updates,
     approvalKey: approving.publicKey,

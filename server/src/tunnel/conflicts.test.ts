@@ -1,5 +1,5 @@
 // When a newcomer is refused because another machine has the device's tunnel, and when it is let in: the
-// tunnel that is there must answer at that very moment.
+// tunnel that is there must answer at that very moment, and the newcomer must have proved the device's key.
 import { expect, test } from 'vitest'
 import { Failure } from '@hawser/contract/failures'
 import { conflicts, type ConflictReport } from './conflicts.ts'
@@ -38,10 +38,11 @@ function start() {
       judge.opened(held, { address: '192.0.2.1', instance })
     },
     elsewhere: (held: Pick<Tunnel, 'openSsh'>) => void (remote = held),
-    /** Seconds to wait, or 0. */
-    async come(instance = '', isRival = false): Promise<number> {
+    /** Seconds to wait, or 0. Whoever need not wait proves the key, unless it is a stranger. */
+    async come(instance = '', isRival = false, token = 'own', isStranger = false): Promise<number> {
       try {
-        await judge.admit(device, { address: '192.0.2.2', instance, isRival })
+        const { took } = await judge.admit(device, { address: '192.0.2.2', instance, isRival, token })
+        if (!isStranger) took()
         return 0
       } catch (error) {
         if (!(error instanceof Failure)) throw error
@@ -63,6 +64,16 @@ test('after three take-overs in a minute the one that answers stays, and waits g
   // When it was quiet for long enough, all begins anew.
   forward(16 * 60_000)
   expect(await come()).toBe(0)
+})
+
+test('a stranger without the key is neither counted nor reported, and a machine with another token proves the key first', async () => {
+  const { reports, hold, come } = start()
+  hold(tunnel(async () => true))
+  for (let count = 0; count < 9; count += 1) expect(await come('', false, 'forged', true)).toBe(0)
+  expect([await come(), await come(), await come(), await come()]).toEqual([0, 0, 0, 15])
+  expect(await come('', false, 'forged', true)).toBe(0)
+  expect(reports).toHaveLength(1)
+  expect([await come('', false, 'new'), await come('', false, 'new')]).toEqual([0, 30])
 })
 
 test('take-overs that are further apart are a bad link', async () => {

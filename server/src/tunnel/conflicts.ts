@@ -2,8 +2,10 @@
 // the other, comes back at once and takes it again. A device that lost its link does the same once, so taking
 // over works as before; only after some in a minute is the tunnel that is there asked for a sign. If it
 // answers, it stays, the newcomer is refused with a growing time to wait, and somebody is told. If it does
-// not answer within seconds, its link is lost and the newcomer takes over. Our own agents name their process,
-// so one that reconnects is never taken for two. A rival, which came with another credential, never takes over
+// not answer within seconds, its link is lost and the newcomer takes over. Only machines that have proved the
+// device's key count: strangers can get a token for it, and must not bring a mark on it. A newcomer that has
+// proved nothing so far is let in, to prove the key or to be refused. Our own agents name their process, so
+// one that reconnects is never taken for two. A rival, which came with another credential, never takes over
 // from a tunnel that answers.
 import { Failure } from '@hawser/contract/failures'
 import { BoundedMap } from '../kit/bounded-map.ts'
@@ -15,6 +17,8 @@ export interface TunnelSource {
   readonly address: string
   /** Names the agent's process; empty from agents that say nothing. */
   readonly instance: string
+  /** Names the token that it came with; undefined: it proved the device's key before it came. */
+  readonly token?: string | undefined
   /** It came with another credential than the tunnel that is there, and takes over only from a silent one. */
   readonly isRival?: boolean
 }
@@ -39,12 +43,17 @@ export interface ConflictParts {
   onConflict(device: TunnelDevice, report: ConflictReport, first: boolean): void
 }
 
+/** A newcomer that may open its tunnel. */
+export interface SourceAdmission {
+  /** Admitting took seconds, and the device may have been rejected since. */
+  readonly waited: boolean
+  /** The newcomer has proved the key, and its tunnel is the device's now. */
+  took(): void
+}
+
 export interface Conflicts {
-  /**
-   * Throws a Failure if the newcomer has to wait, because another machine has the device's tunnel. True: that
-   * took seconds, and the device may have been rejected since.
-   */
-  admit(device: TunnelDevice, from: TunnelSource): Promise<boolean>
+  /** Throws a Failure if the newcomer has to wait, because another machine has the device's tunnel. */
+  admit(device: TunnelDevice, from: TunnelSource): Promise<SourceAdmission>
   /** The tunnel was opened by this one. */
   opened(tunnel: Tunnel, from: TunnelSource): void
 }
@@ -53,6 +62,8 @@ export interface Conflicts {
 interface Suspicion {
   /** When it was taken over, within the last minute. */
   taken_at: number[]
+  /** The machines that took it over, by process or by token. */
+  readonly machines: BoundedMap<string, true>
   /** When a conflict was first seen; undefined: it was none so far. */
   began_at: number | undefined
   /** When a newcomer was last refused. */
@@ -67,6 +78,8 @@ const sign_ms = 4 * second_ms
 const quiet_ms = 15 * minute_ms
 const waits_s = [15, 30, 60, 120, 300]
 const mostSuspicions = 10_000
+/** Of one device; each of them has its key. */
+const mostMachines = 16
 
 const sentence =
   'Another machine is connected with this device’s identity. If this one is a copy of it, run `hawser-agent reset-identity` here.'
@@ -92,6 +105,28 @@ export function conflicts(parts: ConflictParts): Conflicts {
       return undefined
     })
 
+  /** Not stored before something is known of the device. */
+  const suspicionOf = (suspect: string): Suspicion => {
+    const now = clock.now()
+    const known = suspicions.get(suspect)
+    const over = known?.began_at !== undefined && now - known.seen_at > quiet_ms
+    const suspicion: Suspicion =
+      known && !over
+        ? known
+        : {
+            taken_at: [],
+            machines: new BoundedMap(mostMachines),
+            began_at: undefined,
+            seen_at: 0,
+            refusals: 0,
+          }
+    suspicion.taken_at = suspicion.taken_at.filter((at) => now - at < window_ms)
+    return suspicion
+  }
+
+  /** Takes the tunnel from nobody, or from one that does not answer. */
+  const uncounted = (waited: boolean): SourceAdmission => ({ waited, took: () => undefined })
+
   const rules: Conflicts = {
     opened: (tunnel, from) => void sources.set(tunnel, from),
     async admit(device, from) {
@@ -99,26 +134,28 @@ export function conflicts(parts: ConflictParts): Conflicts {
       const { isRival = false } = from
       const here = parts.find(uid)
       const before = here && sources.get(here)
-      if (before && before.instance !== '' && before.instance === from.instance) return false
+      if (before && before.instance !== '' && before.instance === from.instance) return uncounted(false)
       const remote = here ? undefined : await elsewhere(uid, isRival)
-      if (!here && !remote) return false
+      if (!here && !remote) return uncounted(false)
       const now = clock.now()
       // Rivals are counted apart: they must not make anybody suspect the device itself.
       const suspect = isRival ? `${uid} rivals` : uid
-      const known = suspicions.get(suspect)
-      const over = known?.began_at !== undefined && now - known.seen_at > quiet_ms
-      const suspicion: Suspicion =
-        known && !over ? known : { taken_at: [], began_at: undefined, seen_at: 0, refusals: 0 }
-      suspicions.set(suspect, suspicion)
-      suspicion.taken_at = suspicion.taken_at.filter((at) => now - at < window_ms)
-      if (!isRival && suspicion.began_at === undefined && suspicion.taken_at.length < suspicious) {
-        suspicion.taken_at.push(now)
-        return false
+      const machine = from.token === undefined ? undefined : from.instance || from.token
+      const took = (): void => {
+        const suspicion = suspicionOf(suspect)
+        suspicion.taken_at.push(clock.now())
+        if (machine !== undefined) suspicion.machines.set(machine, true)
+        suspicions.set(suspect, suspicion)
       }
+      const suspicion = suspicionOf(suspect)
+      const isNew = machine !== undefined && !suspicion.machines.has(machine)
+      const isQuiet = suspicion.began_at === undefined && suspicion.taken_at.length < suspicious
+      if (!isRival && (isNew || isQuiet)) return { waited: false, took }
+      suspicions.set(suspect, suspicion)
       const holder = here ?? (remote && overNodes(device, remote))
       if (!holder || !(await answers(holder)))
         // The device may have come back while a rival waited for an answer of its former tunnel.
-        return isRival && parts.find(uid) !== here ? rules.admit(device, from) : true
+        return isRival && parts.find(uid) !== here ? rules.admit(device, from) : uncounted(true)
       const first = suspicion.began_at === undefined
       suspicion.began_at ??= now
       suspicion.seen_at = clock.now()

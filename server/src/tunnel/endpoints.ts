@@ -15,6 +15,7 @@ import {
 } from '@hawser/contract/tunnel'
 import { acceptBytes, UpgradeFailed, type AcceptOptions } from '@hawser/mux'
 import type { HeldName } from '../bus/bus.ts'
+import { neighbourhood } from '../kit/address.ts'
 import type { Limiter } from '../kit/limiter.ts'
 import { controlPing, pickUpName, pickUps, revdialTunnel } from './accept/revdial.ts'
 import { yamuxTunnel } from './accept/yamux.ts'
@@ -37,13 +38,22 @@ export interface TunnelEndpointParts {
   conflicts: Conflicts
   /** New tunnels of all devices together. */
   admission: Admission
-  /** New tunnels of one device: an agent whose tunnel is closed comes back at once. */
+  /** New tunnels with one token of a device: an agent whose tunnel is closed comes back at once. */
+  perToken: Limiter
+  /** New tunnels of one device from one address, with any token. */
   perDevice: Limiter
   /** Signs the order to hang up, for an agent that sent this nonce. */
   signHangUp(uid: string, nonce: string): string
   /** Lets other nodes find something of this node by name. */
   hold(name: string): HeldName
   onError(device: TunnelDevice, error: unknown): void
+}
+
+/** Who dials. Strangers can get a token of the device; its own must not share a budget with theirs. */
+export interface TunnelDial {
+  readonly uid: string
+  readonly token: string
+  readonly source: string
 }
 
 /** Who brings a tunnel that another module has opened. */
@@ -61,7 +71,7 @@ export interface TunnelEndpoints {
   /**
    * Throws a Failure with the time to wait when too many tunnels are opened, or this device opens too many.
    */
-  admit(uid: string): void
+  admit(dial: TunnelDial): void
   /**
    * Opens an agent's tunnel, of the device that its token names and that was admitted. `recheck` throws a
    * Failure if the device may no longer connect.
@@ -85,8 +95,11 @@ const pause_s = 10
 
 export function tunnelEndpoints(parts: TunnelEndpointParts): TunnelEndpoints {
   const waiting = pickUps(parts.hold)
-  const admit = (uid: string): void => {
-    if (parts.perDevice.take(uid) > 0)
+  const admit = ({ uid, token, source }: TunnelDial): void => {
+    if (
+      parts.perToken.take(`${uid} ${token}`) > 0 ||
+      parts.perDevice.take(`${uid} ${neighbourhood(source)}`) > 0
+    )
       throw new Failure('tooMany', { message: 'The device opens tunnels too often.', retryAfter: pause_s })
     const retryAfter = parts.admission.enter()
     if (retryAfter > 0)
@@ -102,20 +115,25 @@ export function tunnelEndpoints(parts: TunnelEndpointParts): TunnelEndpoints {
     admit,
     async bring(tunnel, origin, { isRival = false, recheck }) {
       const { uid } = tunnel.device
-      // Rivals have their own limit, so that they do not use up the device's.
-      admit(isRival ? `${uid} rivals` : uid)
       const from = { address: origin.source ?? '', instance: '', isRival }
-      if (await parts.conflicts.admit(tunnel.device, from)) await recheck()
+      // Rivals have their own limit, so that they do not use up the device's.
+      admit({ uid, token: isRival ? 'rivals' : '', source: from.address })
+      const { waited, took } = await parts.conflicts.admit(tunnel.device, from)
+      if (waited) await recheck()
       parts.conflicts.opened(tunnel, from)
-      return offer(tunnel, origin)
+      const isOwn = await offer(tunnel, origin)
+      if (isOwn) took()
+      return isOwn
     },
     async enter(device, path, upgrade, recheck) {
       const instance = upgrade.request.headers[instanceHeader]
       const from = {
         address: upgrade.from.source,
         instance: typeof instance === 'string' ? instance.slice(0, longestInstance) : '',
+        token: device.token ?? '',
       }
-      if (await parts.conflicts.admit(device, from)) await recheck()
+      const { waited, took } = await parts.conflicts.admit(device, from)
+      if (waited) await recheck()
       const seen = (): void => parts.registry.seen(device)
       const asked = upgrade.request.headers[featuresHeader]
       const answer = asked === undefined ? {} : { [featuresHeader]: features.join(', ') }
@@ -140,7 +158,7 @@ export function tunnelEndpoints(parts: TunnelEndpointParts): TunnelEndpoints {
       meter.carry(upgrade.socket)
       parts.conflicts.opened(tunnel, from)
       const via = path === tunnelPaths.streams ? 'v2' : 'v1'
-      await offer(tunnel, { via, source: from.address })
+      if (await offer(tunnel, { via, source: from.address })) took()
     },
     pickUpElsewhere({ request }) {
       const id = dialerIn(request)

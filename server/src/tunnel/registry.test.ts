@@ -96,6 +96,15 @@ describe('the first tunnel of a device', () => {
   })
 })
 
+test('where the key was proved before, a tunnel is the device’s only after its own proof, and is closed without one', async () => {
+  const { rooms, events } = house((of) => Promise.resolve(of === own))
+  const [own, other] = [0, 1].map(() => tunnel('old', device({ isFirstProof: false, wantsProof: true })))
+  expect(await rooms.offer(other!)).toBe(false)
+  expect([events, other!.closed.length]).toEqual([[], 1])
+  expect(await rooms.offer(own!)).toBe(true)
+  expect(events).toEqual(['recognised crane', 'up crane'])
+})
+
 describe('a newer tunnel', () => {
   test('takes over once it has proved itself, and the older one is closed without the device going offline', async () => {
     const { rooms, events } = house()
@@ -174,6 +183,27 @@ test('a tunnel is told whether it became the device’s: not one that a newer on
   expect(rooms.find('crane')).toBe(second)
   expect(await rooms.offer(tunnel('forges'))).toBe(false)
   expect(await rooms.offer(tunnel('signs', device({ uid: 'other' })))).toBe(true)
+})
+
+test('a tunnel that is being judged gives way to a newer one with the same token, and to no other', async () => {
+  const { rooms } = house((of) => new Promise((resolve) => void judging.set(of, resolve)))
+  const judging = new Map<Tunnel, (good: boolean) => void>()
+  const [first, again, ...strangers] = ['own', 'own', 'a', 'b', 'c'].map((token) =>
+    tunnel('old', device({ isFirstProof: false, token })),
+  )
+  const offered = [first!, again!, ...strangers].map((one) => rooms.offer(one))
+  await settled()
+  expect([first!, again!, ...strangers].map(({ closed }) => closed.length)).toEqual([1, 0, 0, 0, 0])
+  for (const [one, judge] of judging) judge(one === again)
+  expect(await Promise.all(offered)).toEqual([false, true, false, false, false])
+  expect(strangers.map(({ closed }) => closed.length)).toEqual([1, 1, 1])
+  const late = ['a', 'b'].map((token) => tunnel('old', device({ token })))
+  const judged = late.map((one) => rooms.offer(one))
+  await settled()
+  rooms.drop('crane', 'It was rejected.')
+  for (const one of late) judging.get(one)?.(true)
+  expect(await Promise.all(judged)).toEqual([false, false])
+  expect(late.map(({ closed }) => closed[0])).toEqual(['It was rejected.', 'It was rejected.'])
 })
 
 test('a device that may no longer connect loses the tunnel it has and the one that is being judged', async () => {

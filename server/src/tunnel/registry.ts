@@ -1,7 +1,7 @@
 // Which tunnel leads to which device. A device has one owner: a newer tunnel takes over only when it has
 // proved that its agent holds the device's key, because whoever knows a device's identity can get its token;
 // until then the older one stays. The one that is displaced is closed, and only when the last is gone is the
-// device offline. A tunnel proves itself by a signature that we ask for over it; with agents that know
+// device offline. Once the key was proved, every tunnel must prove it before it is the device's. A tunnel proves itself by a signature that we ask for over it; with agents that know
 // nothing of that, by the host key of their SSH server, which is the same key. With several nodes a device
 // has one owner among all of them: whoever becomes it takes a number from the database, the highest one
 // counts, and the others are told to let go.
@@ -87,8 +87,11 @@ const proof_ms = 15_000
 
 export function registry(parts: RegistryParts): Registry {
   const owners = new Map<string, Owner>()
-  /** Those that are being judged, at most one for each device: a newer one makes an older one give way. */
-  const candidates = new Map<string, Tunnel>()
+  /**
+   * Tunnels that are being judged, by device and by token: a newer one makes an older one with the same token
+   * give way, and no other. The rate of admission and `proof_ms` limit how many there are.
+   */
+  const candidates = new Map<string, Map<string, Tunnel>>()
 
   const close = (owner: Owner | undefined, ending: TunnelEnding, why: string): void => {
     if (!owner) return
@@ -183,19 +186,21 @@ export function registry(parts: RegistryParts): Registry {
   }
 
   async function judge(tunnel: Tunnel, origin: TunnelOrigin | undefined): Promise<void> {
-    const { uid, mustProve, isFirstProof = false } = tunnel.device
-    // An agent that reports in its tunnel can prove itself. Once the key was proved, nobody else may report.
-    const needsProof = mustProve || (tunnel.incoming !== undefined && !isFirstProof) || owners.has(uid)
+    const { uid, mustProve, isFirstProof, token = '' } = tunnel.device
+    const needsProof = mustProve || isFirstProof === false || owners.has(uid)
     // While it cannot be found out whether another node has a tunnel of the device, one may.
     if (!needsProof && !(await parts.isElsewhere(uid).catch(() => true))) {
       await own(tunnel, origin)
       return bind(tunnel, origin)
     }
-    candidates.get(uid)?.close('A newer tunnel of the device came.')
-    candidates.set(uid, tunnel)
+    const judged = candidates.get(uid) ?? new Map<string, Tunnel>()
+    candidates.set(uid, judged)
+    judged.get(token)?.close('A newer tunnel of the device came.')
+    judged.set(token, tunnel)
     const good = await isProved(tunnel, origin)
-    if (candidates.get(uid) !== tunnel) return tunnel.close('A newer tunnel of the device came.')
-    candidates.delete(uid)
+    if (judged.get(token) !== tunnel) return tunnel.close('A newer tunnel of the device came.')
+    judged.delete(token)
+    if (judged.size === 0) candidates.delete(uid)
     if (good) await own(tunnel, origin)
     else refuse(tunnel, 'The agent does not hold the device’s key.')
   }
@@ -215,7 +220,9 @@ export function registry(parts: RegistryParts): Registry {
       if (owner?.tunnel.device === device) parts.up(device, owner.number)
     },
     drop(uid, why) {
-      candidates.get(uid)?.close(why)
+      const judged = candidates.get(uid)
+      for (const tunnel of judged?.values() ?? []) tunnel.close(why)
+      judged?.clear()
       candidates.delete(uid)
       const owner = owners.get(uid)
       if (!owner || owner.ending) return
@@ -240,7 +247,8 @@ export function registry(parts: RegistryParts): Registry {
       return owners.size
     },
     async drain(over_ms) {
-      const leaving = [...owners.values(), ...candidates.values()]
+      const judged = [...candidates.values()].flatMap((tunnels) => [...tunnels.values()])
+      const leaving = [...owners.values(), ...judged]
       const step_ms = over_ms / Math.max(1, leaving.length)
       const begun = performance.now()
       for (const [index, one] of leaving.entries()) {

@@ -10,10 +10,12 @@ export interface TunnelDevice {
   readonly tenant_id: string
   /** PEM. */
   readonly public_key: string
+  /** Names the token that the tunnel came with; absent where there is none. */
+  readonly token?: string
   readonly mustProve: boolean
   /** A proof of the key changes something, though the tunnel may not need it. */
   readonly wantsProof?: boolean
-  /** Nobody has proved its key by a token so far. */
+  /** Nobody has proved its key by a token so far; false: its tunnels are judged by the key alone. */
   readonly isFirstProof?: boolean
   /** Of its agent, as it was last reported. */
   readonly version?: string

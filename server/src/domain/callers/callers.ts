@@ -87,7 +87,9 @@ export interface SignedDevice {
   readonly tenant_id: string
   /** Whether a ShellHub signed it, from which the device has moved. Such a token may not count any more. */
   readonly byShellHub: boolean
-  /** SHA-256 of the token, if one caller of Auth device got it and nobody else. */
+  /** SHA-256 of the token. */
+  readonly token: string
+  /** The same, if one caller of Auth device got it and nobody else. */
   readonly sole_token?: string | undefined
   /** The device as that caller described it. */
   readonly said?: DeviceFacts | undefined
@@ -275,17 +277,19 @@ export function gate({ stores, tokens, shellHub, clock, onUsed }: GateParts): Ga
       if (bearer === undefined) throw new Failure('unauthenticated')
       const claims = await tokens.verify(bearer)
       if (claims && claims.claims !== 'device') throw new Failure('forbidden', { message: onlyDevices })
+      const token = hashOf(bearer)
       if (claims)
         return {
           uid: claims.uid,
           tenant_id: claims.tenant,
           byShellHub: false,
-          sole_token: claims.sole ? hashOf(bearer) : undefined,
+          token,
+          sole_token: claims.sole ? token : undefined,
           said: claims.said,
         }
       const moved = await shellHub.verify(bearer)
       if (!moved) throw new Failure('unauthenticated')
-      return { ...moved, byShellHub: true }
+      return { ...moved, byShellHub: true, token }
     },
   }
 }

@@ -11,6 +11,7 @@ import type { Device, DeviceStatus } from '@hawser/contract/devices'
 import { Failure } from '@hawser/contract/failures'
 import { patterns } from '@hawser/contract/fields'
 import type { Bus } from '../../bus/bus.ts'
+import { neighbourhood } from '../../kit/address.ts'
 import { BoundedMap } from '../../kit/bounded-map.ts'
 import { iso, type Clock } from '../../kit/clock.ts'
 import { deviceUid } from '../../kit/ids.ts'
@@ -30,13 +31,29 @@ export interface EnrolmentParts {
   presence: Presence
   bus: Bus
   clock: Clock
-  /** Limits calls of one device, not of one address, because a thousand devices may share an address. */
+  /**
+   * Limits calls for one device from one address. A thousand devices may share an address, and strangers at
+   * other addresses may call for the device; neither uses up its budget.
+   */
   callsPerDevice: Limiter
+  /** Limits calls from one address for all devices together, far above what its devices need. */
+  callsPerAddress: Limiter
   joining: Joining
   updates: Pick<AgentUpdates, 'reported' | 'answer'>
   /** The public key with which the server approves logins. */
   approvalKey: string
 }
+
+/** How many devices' calls one address may make. */
+const devicesPerAddress = 100
+
+export const callLimits = (
+  limiter: (name: string, rate: { max: number; window_ms: number }) => Limiter,
+  rate: { readonly max: number; readonly window_ms: number },
+): Pick<EnrolmentParts, 'callsPerDevice' | 'callsPerAddress'> => ({
+  callsPerDevice: limiter('device calls', rate),
+  callsPerAddress: limiter('device calls of an address', { ...rate, max: rate.max * devicesPerAddress }),
+})
 
 interface Known {
   /** The token for callers who say the same again, when there was one. */
@@ -138,7 +155,8 @@ export function enrolment(parts: EnrolmentParts): Rules<'devices'>['auth'] {
     if (body.tenant_id !== undefined && body.tenant_id !== tenant_id)
       throw new Failure('wrongToken', { message: 'The enrolment token is for another namespace.' })
     const uid = deviceUid({ mac: body.identity ? mac : undefined, public_key: body.public_key, tenant_id })
-    const wait = parts.callsPerDevice.take(uid)
+    const source = neighbourhood(caller.source)
+    const wait = parts.callsPerDevice.take(`${uid} ${source}`) || parts.callsPerAddress.take(source)
     if (wait > 0) throw new Failure('tooMany', { retryAfter: wait })
 
     const { id = '', pretty_name = '', version = '', arch = '', platform = '' } = body.info

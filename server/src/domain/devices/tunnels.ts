@@ -18,13 +18,15 @@ export interface TunnelDevice {
   readonly tenant_id: string
   /** The PEM that the agent sent. */
   readonly public_key: string
+  /** SHA-256 of the token that the tunnel came with. */
+  readonly token?: string
   /** Its agent proved once that it has the private key, so every later tunnel must prove it, too. */
   readonly mustProve: boolean
   /** A proof of the key changes something, though the tunnel may not need it. */
   readonly wantsProof?: boolean
   /** The changes that the proof makes to the stored device. */
   readonly onProof?: Partial<Pick<DeviceRow, 'token_at' | 'proved_token'>>
-  /** Nobody has proved its key by a token so far. */
+  /** Nobody has proved its key by a token so far; false: its tunnels are judged by the key alone. */
   readonly isFirstProof?: boolean
   /** The device as the caller who got the token described it. */
   readonly said?: SignedDevice['said']
@@ -49,7 +51,11 @@ export interface TunnelRules {
    * one. It calls `inTurn` before it reads the database: after a restart most devices must wait, and these
    * should cost no query. `source` is the address that the tunnel comes from.
    */
-  admit(bearer: string | undefined, inTurn: (uid: string) => void, source: string): Promise<TunnelDevice>
+  admit(
+    bearer: string | undefined,
+    inTurn: (signed: SignedDevice) => void,
+    source: string,
+  ): Promise<TunnelDevice>
   /** The agent proved itself by a signature; from now on it must always do so. */
   proved(device: TunnelDevice): Promise<void>
   /**
@@ -101,8 +107,9 @@ export function tunnelRules({
   let claimed = 0
   return {
     async admit(bearer, inTurn, source) {
-      const { uid, tenant_id, byShellHub, sole_token, said } = await gate.deviceOfToken(bearer)
-      inTurn(uid)
+      const signed = await gate.deviceOfToken(bearer)
+      inTurn(signed)
+      const { uid, tenant_id, byShellHub, token, sole_token, said } = signed
       const row = await stores.of(tenant_id).devices.find(uid)
       if (!row || row.status === 'rejected') throw new RefusedDevice(uid)
       if (byShellHub && shellHub.replaced(row)) throw new Failure('unauthenticated')
@@ -115,6 +122,7 @@ export function tunnelRules({
         uid: row.uid,
         tenant_id: row.tenant_id,
         public_key: row.public_key,
+        token,
         mustProve: row.proved === 1,
         wantsProof: isRenewed || isUnbound || isNews(row, said, source),
         onProof: {
