@@ -15,6 +15,10 @@ const catalogue = {
   mfaRequired: { status: 401, message: 'A code of the second factor is needed: see X-MFA-Token.' },
   wrongCode: { status: 401, message: 'The code is wrong, used or expired.' },
   wrongToken: { status: 401, message: 'The token is wrong, used or expired.' },
+  passwordRequired: {
+    status: 401,
+    message: 'Several accounts claim this address; the password of the account is needed, too.',
+  },
   paymentRequired: { status: 402, message: 'A subscription, or the payment of an open invoice, is needed.' },
   forbidden: { status: 403, message: 'You may not do this.' },
   roleTooLow: { status: 403, message: 'Your role in this namespace does not allow this.' },

@@ -118,7 +118,11 @@ export const invitations = {
       invited_by: Type.String(),
       email: Type.String(),
       expires_at: Timestamp,
-      account: Type.Boolean({ description: 'Whether somebody has an account with this address.' }),
+      account: Type.Optional(
+        Type.Boolean({
+          description: 'Whether somebody has an account with this address; only if the link came by e-mail.',
+        }),
+      ),
       sign_up: Type.Boolean({ description: 'Whether an account can be made through the link.' }),
     }),
     failures: ['wrongToken'],

@@ -208,25 +208,30 @@ export const users = {
   activate: operation({
     title: 'Validate activation link',
     summary:
-      'Confirms an account with the token of the e-mail. Other accounts that wait for the same address end.',
+      'Confirms an account with the token of the e-mail. Other accounts that wait for the same address end; while there are any, `confirmEmail` has to be called instead, with the password of the account.',
     method: 'GET',
     path: '/api/user/validation_account',
     access: anyone,
     audit: ['user.activated', 'user.removed'],
     query: Type.Object({ email: Identifier, token: Secret }),
-    failures: ['wrongToken'],
+    failures: ['wrongToken', 'passwordRequired'],
     example: { query: { email: sample.unconfirmed.email, token: sample.activationToken } },
   }),
   confirmEmail: operation({
     title: 'Confirm e-mail address',
     summary:
-      'Makes a changed e-mail or recovery address count, with the token of the e-mail that went there.',
+      'Makes a changed e-mail or recovery address, or that of a new account, count, with the token of the e-mail that went there. It needs the password of the account while other accounts claim the same e-mail address.',
     method: 'POST',
     path: '/api/user/confirm_email',
     access: anyone,
-    audit: ['user.email.confirmed', 'user.removed'],
-    body: Type.Object({ token: Secret }),
-    failures: ['wrongToken'],
+    audit: ['user.email.confirmed', 'user.activated', 'user.removed'],
+    body: Type.Object({
+      token: Secret,
+      password: Type.Optional(
+        Type.String({ maxLength: 1024, description: 'The password of the account that the link is for.' }),
+      ),
+    }),
+    failures: ['wrongToken', 'passwordRequired', 'wrongCredentials', 'locked'],
     example: { body: { token: sample.confirmToken } },
   }),
   undoChange: operation({

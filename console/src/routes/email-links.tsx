@@ -11,7 +11,8 @@ import { auth } from '../auth.ts'
 import { clearLink, linkParams } from '../link-params.ts'
 import { rich, t } from '../language/language.ts'
 
-type Stage = 'ask' | 'done' | 'stale'
+/** At `rivals` other accounts claim the same address, so that the password is needed, too. */
+type Stage = 'ask' | 'rivals' | 'done' | 'stale'
 
 /** Runs the call of a link. A used or expired link changes the stage; other errors are shown by the form. */
 async function follow(
@@ -22,10 +23,10 @@ async function follow(
   try {
     await run()
   } catch (error) {
-    if (!(error instanceof ApiError) || (error.kind !== 'wrongToken' && error.kind !== 'notFound'))
-      throw error
-    setStage('stale')
-    return
+    if (!(error instanceof ApiError)) throw error
+    if (error.kind === 'passwordRequired') return setStage('rivals')
+    if (error.kind !== 'wrongToken' && error.kind !== 'notFound') throw error
+    return setStage('stale')
   }
   clearLink(page)
   setStage('done')
@@ -38,6 +39,37 @@ function ResultPage({ title, heading, children }: { title: string; heading: stri
     </AuthLayout>
   )
 }
+
+/** Asks for the password of the account that the link is for, while others claim the same address. */
+const RivalsForm = ({ submit, send }: { submit: string; send: (password: string) => Promise<unknown> }) => (
+  <>
+    <p>
+      {t(
+        'Several accounts claim this address, maybe somebody else’s, too. Check that the e-mail names your user name, and enter the password of that account.',
+      )}
+    </p>
+    <Form
+      submit={submit}
+      send={({ password = '' }) => send(password)}
+      refused={(error) =>
+        error.kind === 'wrongCredentials'
+          ? t(
+              'This is not the password of the account that the e-mail names. If that is not your user name, use the link of another e-mail.',
+            )
+          : undefined
+      }
+    >
+      <Field
+        label={t('Password')}
+        name="password"
+        type="password"
+        required
+        autoComplete="current-password"
+        wrong={t('Please fill in your password.')}
+      />
+    </Form>
+  </>
+)
 
 const SignInButton = () => (
   <Link className="button main" to="/login">
@@ -75,12 +107,25 @@ export function ValidationAccountPage() {
       <p>
         {rich('This address will belong to your account: {strong}', { strong: <strong>{email}</strong> })}
       </p>
-      <Form
-        submit={t('Confirm the account')}
-        send={() =>
-          follow('/validation-account', setStage, () => publicApi.users.activate({ query: { email, token } }))
-        }
-      />
+      {stage === 'rivals' ? (
+        <RivalsForm
+          submit={t('Confirm the account')}
+          send={(password) =>
+            follow('/validation-account', setStage, () =>
+              publicApi.users.confirmEmail({ body: { token, password } }),
+            )
+          }
+        />
+      ) : (
+        <Form
+          submit={t('Confirm the account')}
+          send={() =>
+            follow('/validation-account', setStage, () =>
+              publicApi.users.activate({ query: { email, token } }),
+            )
+          }
+        />
+      )}
     </AuthLayout>
   )
 }
@@ -215,12 +260,23 @@ export function ConfirmEmailPage() {
           'E-mails about your account, with which one gets back in, will go to this address instead of the one before.',
         )}
       </p>
-      <Form
-        submit={t('Confirm the address')}
-        send={() =>
-          follow('/confirm-email', setStage, () => publicApi.users.confirmEmail({ body: { token } }))
-        }
-      />
+      {stage === 'rivals' ? (
+        <RivalsForm
+          submit={t('Confirm the address')}
+          send={(password) =>
+            follow('/confirm-email', setStage, () =>
+              publicApi.users.confirmEmail({ body: { token, password } }),
+            )
+          }
+        />
+      ) : (
+        <Form
+          submit={t('Confirm the address')}
+          send={() =>
+            follow('/confirm-email', setStage, () => publicApi.users.confirmEmail({ body: { token } }))
+          }
+        />
+      )}
     </AuthLayout>
   )
 }

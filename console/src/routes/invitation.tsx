@@ -81,7 +81,7 @@ function Invitation({ token, about }: { token: string; about: Opened }) {
       </p>
       {isSignedIn ? (
         <Accept token={token} about={about} />
-      ) : about.account ? (
+      ) : (about.account ?? !about.sign_up) ? (
         <SignInFirst>{t('Sign in with the account that has this address to accept.')}</SignInFirst>
       ) : about.sign_up ? (
         <SignUp token={token} />

@@ -35,8 +35,8 @@ interface PeopleParts {
 export function openPeople(foundation: Foundation, parts: PeopleParts): PeopleRooms {
   const { config, stores, vault, clock, bus, background, url } = foundation
   const { audit, mailer, lockout, signIn, billed } = parts
-  const mailing = { stores, audit, vault, clock, mailer, emails: emails(url), background }
-  const people = { ...mailing, lockout, signIn, identity: identity(mailing) }
+  const mailing = { stores, audit, vault, clock, lockout, mailer, emails: emails(url), background }
+  const people = { ...mailing, signIn, identity: identity(mailing) }
   const registration = config.HAWSER_REGISTRATION
   const userRules = users({ ...people, bus, registration })
   const namespaceRules = namespaces({ stores, audit, bus, clock, billed })

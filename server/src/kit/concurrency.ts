@@ -45,6 +45,8 @@ export interface KeyLimiter {
   run<T>(key: string, task: () => Promise<T>, options?: QueueOptions): Promise<T> | undefined
   /** Whether the queue of the key takes another task. */
   hasRoom(key: string, options?: Pick<QueueOptions, 'first'>): boolean
+  /** Tasks in the queues of all keys. */
+  readonly waiting: number
 }
 
 /** The tasks of one key that wait. */
@@ -100,6 +102,9 @@ export function concurrencyByKey(
 
   return {
     hasRoom,
+    get waiting() {
+      return [...lines.values()].reduce((sum, { first, rest }) => sum + first.length + rest.length, 0)
+    },
     run<T>(key: string, task: () => Promise<T>, options: QueueOptions = {}) {
       const { first } = options
       if (!hasRoom(key, { first })) return undefined

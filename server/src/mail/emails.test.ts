@@ -13,10 +13,15 @@ import {
 import { oneLine } from '../kit/log.ts'
 
 const recipient = { to: 'olga@example.com', name: 'Olga Ørsted', url: 'https://hawser.example.com' }
-const activation = activationEmail({ ...recipient, email: 'olga+crane@example.com', token: 'tök/en&1' })
+const activation = activationEmail({
+  ...recipient,
+  username: 'olga',
+  email: 'olga+crane@example.com',
+  token: 'tök/en&1',
+})
 const recovery = recoveryEmail({ ...recipient, id: '507f1f77bcf86cd799439011', token: 'abc123' })
 const reset = mfaResetEmail({ ...recipient, id: '507f1f77bcf86cd799439011', code: 'K7PQ2', which: 'main' })
-const confirming = confirmAddressEmail({ ...recipient, token: 'abc123' })
+const confirming = confirmAddressEmail({ ...recipient, username: 'olga', token: 'abc123' })
 const changed = changedEmail({ ...recipient, changed: ['email', 'recovery_email'], token: 'abc123' })
 
 describe('every e-mail', () => {

@@ -20,20 +20,26 @@ interface Recipient {
   readonly url: string
 }
 
-export function activationEmail(
-  about: Recipient & { readonly email: string; readonly token: string },
-): Email {
+/** Of the account that a link is for: several accounts may claim one address. */
+interface ForAccount {
+  readonly username: string
+  readonly token: string
+}
+
+export function activationEmail(about: Recipient & ForAccount & { readonly email: string }): Email {
   return email(about, {
     subject: 'Confirm your account',
     parts: [
-      { say: 'An account was made for this e-mail address. Please confirm that it is yours:' },
+      {
+        say: `An account with the user name ${userName(about)} was made for this e-mail address. Please confirm that it is yours:`,
+      },
       {
         link: link(about.url, 'validation-account', { email: about.email, token: about.token }),
         label: 'Confirm the account',
       },
       { say: 'The link is valid for 24 hours and works once.' },
       {
-        say: 'If you did not ask for an account, you need not do anything: without this confirmation it cannot be used.',
+        say: 'If you did not ask for an account, or this is not your user name, ignore this e-mail: without this confirmation the account cannot be used.',
       },
     ],
   })
@@ -79,17 +85,19 @@ export function mfaResetEmail(
   })
 }
 
-export function confirmAddressEmail(about: Recipient & { readonly token: string }): Email {
+export function confirmAddressEmail(about: Recipient & ForAccount): Email {
   return email(about, {
     subject: 'Confirm your new e-mail address',
     parts: [
-      { say: 'This address was given as an address of an account. Please confirm that it is yours:' },
+      {
+        say: `This address was given as an address of the account with the user name ${userName(about)} on this server. Please confirm that it is yours:`,
+      },
       { link: link(about.url, 'confirm-email', { token: about.token }), label: 'Confirm the address' },
       {
         say: 'The link is valid for 72 hours and works once. Until then, e-mails about the account go to the address before.',
       },
       {
-        say: 'If you did not ask for it, you need not do anything: without this confirmation the address does not count.',
+        say: 'If you did not ask for it, or this is not your user name, ignore this e-mail: without this confirmation the address does not count.',
       },
     ],
   })
@@ -228,6 +236,12 @@ function nameOf({ device, tag }: UsedBudget): string {
 const named = (name: string, otherwise: string): string => {
   const line = oneLine(name)
   return line === '' || looksLikeLink(line) ? otherwise : line
+}
+
+/** The user name of an account. Dots are in brackets where a mail program might make a link of it. */
+function userName({ to, username }: Recipient & ForAccount): string {
+  const line = oneLine(username).slice(0, 64)
+  return line !== to && looksLikeLink(line) ? line.replaceAll('.', '[.]') : line
 }
 
 function usedOf({ used, bytes, isOver, stops }: UsedBudget): string {

@@ -2,10 +2,12 @@
 // has no acknowledgement, so every batch has a connection of its own: everything is written, our side is
 // closed, and the batch counts as taken when the receiver closes its side in order. A receiver does that
 // after it has read everything; one that goes away before resets the connection.
+import { hash } from 'node:crypto'
 import net, { isIP } from 'node:net'
 import { setTimeout as wait } from 'node:timers/promises'
 import tls, { type SecureContext } from 'node:tls'
 import type { AuditEntry } from '@hawser/contract/audit'
+import { shortened } from '@hawser/contract/audit-detail'
 import { version } from '@hawser/contract/version'
 import { DeliveryFailed, talkative, type Destination } from './destination.ts'
 
@@ -38,14 +40,15 @@ const header = (host: string, level: number, at: string, id: string): string =>
 const plain = (text: string, longest: number): string =>
   text.replaceAll(/[^\x21-\x7e]|["\\\]]/g, '').slice(0, longest) || '-'
 
-/** One entry as a message. An entry that would be too long comes without its detail. */
+/** One entry as a message. The detail of one that would be too long has digests instead of its longest values. */
 export function messageOf(host: string, entry: AuditEntry): string {
   const level = /\.(refused|conflict|gave-up)$/.test(entry.action) ? severity.warning : severity.notice
   const start = header(host, level, entry.at, entry.action)
   const whole = `${start} ${asciiJson(entry)}`
-  return whole.length <= largestMessage
-    ? whole
-    : `${start} ${asciiJson({ ...entry, detail: { truncated: true } })}`
+  if (whole.length <= largestMessage) return whole
+  const room = largestMessage - (whole.length - asciiJson(entry.detail).length)
+  const form = { json: asciiJson, sha256: (text: string) => hash('sha256', text) }
+  return `${start} ${asciiJson({ ...entry, detail: shortened(entry.detail, room, form) })}`
 }
 
 /** A message that is about no entry. */

@@ -86,6 +86,10 @@ export const account = {
   'Keep me signed in on this device': 'Auf diesem Gerät angemeldet bleiben',
   'Keep this password': 'Dieses Passwort nehmen',
   'New password': 'Neues Passwort',
+  'Several accounts claim this address, maybe somebody else’s, too. Check that the e-mail names your user name, and enter the password of that account.':
+    'Mehrere Konten beanspruchen diese Adresse, vielleicht auch das von jemand anderem. Prüfen Sie, ob die E-Mail Ihren Benutzernamen nennt, und geben Sie das Passwort dieses Kontos ein.',
+  'This is not the password of the account that the e-mail names. If that is not your user name, use the link of another e-mail.':
+    'Dies ist nicht das Passwort des Kontos, das die E-Mail nennt. Wenn das nicht Ihr Benutzername ist, nehmen Sie den Link einer anderen E-Mail.',
   'No e-mail? Check your spam folder, or send it again:':
     'Keine E-Mail? Sehen Sie im Spam-Ordner nach oder senden Sie sie noch einmal:',
   'Not now': 'Nicht jetzt',

@@ -100,6 +100,9 @@ export const server = {
   'The server could not check the login, as when its database is away.':
     'Der Server konnte die Anmeldung nicht prüfen, etwa weil seine Datenbank fehlt.',
   'The signature was not one of the public key.': 'Die Signatur war nicht vom öffentlichen Schlüssel.',
+  'Several accounts claim this address; the password of the account is needed, too.':
+    'Mehrere Konten beanspruchen diese Adresse; es braucht auch das Passwort des Kontos.',
+  'This is not the password of the account.': 'Dies ist nicht das Passwort des Kontos.',
   'The token is wrong, used or expired.': 'Das Token ist falsch, verbraucht oder abgelaufen.',
   'The user name was no SSHID, which is user@namespace.device.':
     'Der Benutzername war keine SSHID, also benutzer@namensraum.gerät.',

@@ -51,6 +51,8 @@ export function firewall({ stores, audit, onDeactivated }: FirewallParts): Rules
   /** The row of a rule that fits beside the others. `id` is that of the rule which it replaces. */
   async function stored(inside: StoresInTransaction, tenant_id: string, wanted: Wanted, id?: number) {
     const { filter, active, action, priority, source_ip, username } = wanted
+    // Locked, so that two requests cannot both find room for the last rule.
+    await inside.namespaces.hold(tenant_id)
     if ('tags' in filter) await requireTags(inside, tenant_id, filter.tags)
     const others = (await inside.of(tenant_id).firewall.all()).filter((row) => row.id !== id)
     requireRoom(

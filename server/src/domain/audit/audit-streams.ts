@@ -148,6 +148,8 @@ export function auditStreams(parts: AuditStreamParts): Rules<'auditStreams'> {
       }
       await uniquely(() =>
         audit.change(caller, async (inside, record) => {
+          // Locked, so that two requests cannot both find room for the last stream.
+          await inside.namespaces.hold(tenant_id)
           const mine = inside.of(tenant_id)
           if ((await mine.auditStreams.count()) >= mostStreams) throw new Failure('streamLimit')
           const head = await mine.audit.head()

@@ -7,6 +7,7 @@
 import { hash } from 'node:crypto'
 import type { AuditAction } from '@hawser/contract/audit-actions'
 import { canonicalJson, firstHash, hashedText, type ChainedEntry } from '@hawser/contract/audit-chain'
+import { shortened } from '@hawser/contract/audit-detail'
 import type { SessionPerson } from '@hawser/contract/sessions'
 import { BoundedMap } from '../../kit/bounded-map.ts'
 import { iso, minute_ms, type Clock } from '../../kit/clock.ts'
@@ -148,6 +149,8 @@ interface AuditDetail {
   readonly text: string
 }
 
+const sha256 = (text: string): string => hash('sha256', text)
+
 /** The detail of an entry; undefined: nothing differs, so there is nothing to write. */
 function detailOf({ before, after, detail = {} }: AuditRecord): AuditDetail | undefined {
   let views: { before?: object; after?: object } = {
@@ -158,11 +161,12 @@ function detailOf({ before, after, detail = {} }: AuditRecord): AuditDetail | un
     views = differing(before, after)
     if (Object.keys(views.before ?? {}).length === 0) return undefined
   }
-  const value = bounded({ ...detail, ...views }) as Record<string, unknown>
+  const whole = { ...detail, ...views }
+  const value = bounded(whole) as Record<string, unknown>
   const text = canonicalJson(value)
-  return text.length > largestDetail
-    ? { value: { truncated: true }, text: '{"truncated":true}' }
-    : { value, text }
+  if (text.length <= largestDetail) return { value, text }
+  const short = shortened(value, largestDetail, { json: canonicalJson, sha256 }, whole)
+  return { value: short, text: canonicalJson(short) }
 }
 
 /** The SHA-256 of the entry in its chain. */

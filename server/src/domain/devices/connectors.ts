@@ -132,6 +132,11 @@ export function connectors({
     return (await mine.find(uid))?.identity ?? undefined
   }
 
+  async function requireRoom(from: Pick<Stores, 'of'>, tenant_id: string): Promise<void> {
+    const { total } = await from.of(tenant_id).connectors.list({ page: 1, per_page: 1 }, undefined)
+    if (total >= mostConnectors) throw new Failure('connectorLimit')
+  }
+
   return {
     async create({ body }, caller) {
       const { tenant_id } = caller
@@ -150,11 +155,12 @@ export function connectors({
         created_at: iso(clock.now()),
       }
       const wanted = apply(blank, body)
-      const mine = stores.of(tenant_id).connectors
-      if ((await mine.list({ page: 1, per_page: 1 }, undefined)).total >= mostConnectors)
-        throw new Failure('connectorLimit')
+      // Before the engine is asked, and again when nobody else can take the last place.
+      await requireRoom(stores, tenant_id)
       const row = await withStatus(wanted)
       await audit.change(caller, async (inside, record) => {
+        await inside.namespaces.hold(tenant_id)
+        await requireRoom(inside, tenant_id)
         await inside.of(tenant_id).connectors.insert(row)
         record({ action: 'connector.created', target: targetOf(row), after: audited(row) })
       })

@@ -63,13 +63,15 @@ export function enrolmentKeys({
     async create({ body }, caller) {
       const { tenant_id } = caller
       const { line, fingerprint } = soundKey(keys, body.public_key, 'public_key')
-      const mine = stores.of(tenant_id).enrolmentKeys
-      if ((await mine.list({ page: 1, per_page: 1 })).total >= mostEnrolmentKeys)
-        throw new Failure('enrolmentKeyLimit')
       const row = { fingerprint, name: body.name, public_key: line, created_at: iso(clock.now()) }
       try {
         await audit.change(caller, async (inside, record) => {
-          await inside.of(tenant_id).enrolmentKeys.insert(row)
+          // Locked, so that two requests cannot both find room for the last key.
+          await inside.namespaces.hold(tenant_id)
+          const mine = inside.of(tenant_id).enrolmentKeys
+          if ((await mine.list({ page: 1, per_page: 1 })).total >= mostEnrolmentKeys)
+            throw new Failure('enrolmentKeyLimit')
+          await mine.insert(row)
           record({
             action: 'enrolment-key.created',
             target: { kind: 'enrolment key', id: fingerprint, name: row.name },

@@ -29,9 +29,6 @@ export function enrolmentTokens({ stores, audit, clock }: EnrolmentTokenParts): 
     },
     async create({ body }, caller) {
       const { tenant_id } = caller
-      const mine = stores.of(tenant_id).enrolmentTokens
-      if ((await mine.list({ page: 1, per_page: 1 })).total >= mostEnrolmentTokens)
-        throw new Failure('enrolmentTokenLimit')
       const { most_devices, valid_days, tags = [], name_pattern = '' } = { ...usualToken, ...body }
       const token = `hwe_${newBase32(32).toLowerCase()}`
       const now = clock.now()
@@ -52,7 +49,12 @@ export function enrolmentTokens({ stores, audit, clock }: EnrolmentTokenParts): 
       }
       try {
         await audit.change(caller, async (inside, record) => {
-          await inside.of(tenant_id).enrolmentTokens.insert(row)
+          // Locked, so that two requests cannot both find room for the last token.
+          await inside.namespaces.hold(tenant_id)
+          const mine = inside.of(tenant_id).enrolmentTokens
+          if ((await mine.list({ page: 1, per_page: 1 })).total >= mostEnrolmentTokens)
+            throw new Failure('enrolmentTokenLimit')
+          await mine.insert(row)
           record({
             action: 'enrolment-token.created',
             target: { kind: 'enrolment token', id: row.id, name: row.name },

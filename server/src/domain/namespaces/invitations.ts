@@ -269,7 +269,10 @@ export function invitations(parts: InvitationParts): Rules<'invitations'> {
         invited_by: row.inviter,
         email: row.email,
         expires_at: row.expires_at,
-        account: (await stores.users.findByConfirmedEmail(row.email)) !== undefined,
+        // Without an e-mail the inviter has the token, and must not learn who has an account.
+        ...(row.by_mail === 1
+          ? { account: (await stores.users.findByConfirmedEmail(row.email)) !== undefined }
+          : {}),
         sign_up: parts.registration !== 'closed',
       }
     },
@@ -293,15 +296,15 @@ export function invitations(parts: InvitationParts): Rules<'invitations'> {
       return { tenant_id: row.tenant_id, namespace: row.namespace, role: row.role }
     },
 
-    async signUp({ body: { token, ...account } }, caller) {
+    async signUp({ body: { token, ...account } }, caller, end) {
       if (parts.registration === 'closed') throw new Failure('registrationClosed')
       const row = await mustBeGood(stores, token)
       const fields = { ...account, email: row.email }
       if (row.by_mail === 0) {
-        await parts.users.register(fields, caller)
+        await parts.users.register(fields, caller, end)
         return { token: '' }
       }
-      const user = await parts.users.createInvited(fields, caller, (inside, record, made) =>
+      const user = await parts.users.createInvited(fields, caller, end, (inside, record, made) =>
         join(inside, record, token, made),
       )
       return { token: (await parts.signIn.signedIn(user, { method: 'invitation', from: caller })).token }

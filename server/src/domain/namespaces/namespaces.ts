@@ -11,7 +11,7 @@ import type { Bus } from '../../bus/bus.ts'
 import { iso, type Clock } from '../../kit/clock.ts'
 import { newUuid } from '../../kit/ids.ts'
 import type { NamespaceRow } from '../../storage/namespaces.ts'
-import type { Stores } from '../../storage/stores.ts'
+import type { Stores, StoresInTransaction } from '../../storage/stores.ts'
 import { parseFilter } from '../access/filters.ts'
 import { actorOf, theAdministrator, type Audit, type AuditActor } from '../audit/audit.ts'
 import type { Caller } from '../callers/callers.ts'
@@ -24,7 +24,14 @@ import { free_devices, readBilling } from '../billing/subscriptions.ts'
  * log; without it, the administrator does.
  */
 export interface NamespaceAdministration {
-  create(owner: string, name: string, tenant_id?: string, by?: Caller | AuditActor): Promise<NamespaceRow>
+  /** `isBounded`: the owner may not own more namespaces than the account allows. */
+  create(
+    owner: string,
+    name: string,
+    tenant_id?: string,
+    by?: Caller | AuditActor,
+    isBounded?: boolean,
+  ): Promise<NamespaceRow>
   removeNamespace(tenant_id: string, by?: Caller | AuditActor): Promise<void>
   join(tenant_id: string, user_id: string, role: Role, by?: Caller | AuditActor): Promise<void>
   leave(tenant_id: string, user_id: string, by?: Caller | AuditActor): Promise<void>
@@ -54,6 +61,15 @@ export interface NamespaceParts {
   clock: Clock
   /** Whether there is a payment provider. */
   billed: boolean
+}
+
+/** Locks the user, so that two requests cannot both find room for the last namespace. */
+async function requireRoom(inside: StoresInTransaction, user_id: string): Promise<void> {
+  const user = await inside.users.lock(user_id)
+  if (!user) throw new Failure('unauthenticated')
+  const { max_namespaces } = user
+  if (max_namespaces > 0 && (await inside.namespaces.ownedBy(user_id)).length >= max_namespaces)
+    throw new Failure('namespaceLimit')
 }
 
 const settingsOf = (row: NamespaceRow): Namespace['settings'] => ({
@@ -140,7 +156,7 @@ export function namespaces({
   const audited = (row: NamespaceRow) => ({ name: row.name, ...settingsOf(row) })
 
   const admin: NamespaceAdministration = {
-    async create(owner, name, tenant_id = newUuid(), by = theAdministrator) {
+    async create(owner, name, tenant_id = newUuid(), by = theAdministrator, isBounded = false) {
       const created_at = iso(clock.now())
       const row: NamespaceRow = {
         tenant_id,
@@ -171,6 +187,7 @@ export function namespaces({
       }
       await orNameTaken(() =>
         audit.change(by, async (inside, record) => {
+          if (isBounded) await requireRoom(inside, owner)
           // In the log of the server and in its own.
           for (const log of ['', tenant_id])
             record({
@@ -290,11 +307,7 @@ export function namespaces({
     },
 
     async create({ body }, caller) {
-      const user = await stores.users.find(caller.id)
-      if (!user) throw new Failure('unauthenticated')
-      if (user.max_namespaces > 0 && (await stores.namespaces.ownedBy(user.id)).length >= user.max_namespaces)
-        throw new Failure('namespaceLimit')
-      return present(await admin.create(user.id, body.name, undefined, caller))
+      return present(await admin.create(caller.id, body.name, undefined, caller, true))
     },
 
     async get({ params }) {

@@ -38,7 +38,7 @@ export function ownership({ stores, audit, bus, namespaces, proof }: OwnershipPa
       await namespaces.leave(params.tenant, caller.id, caller)
     },
 
-    async handOver({ params, body }, caller) {
+    async handOver({ params, body }, caller, end) {
       const { tenant, uid } = params
       const owner = await callingUser(stores, caller as UserCaller)
       const [before, next] = await Promise.all([
@@ -47,13 +47,15 @@ export function ownership({ stores, audit, bus, namespaces, proof }: OwnershipPa
       ])
       if (!before || !next) throw new Failure('notFound', { message: 'There is no such member.' })
       if (uid === owner.id) throw new Failure('conflict', { message: 'You are the owner already.' })
-      await proof(owner, body)
-      const owned = (await stores.namespaces.ownedBy(uid)).length
-      if (next.max_namespaces > 0 && owned >= next.max_namespaces)
-        throw new Failure('namespaceLimit', { message: `${next.username} may not own more namespaces.` })
+      await proof(owner, body, { source: caller.source, signal: end?.signal })
       await audit.change(caller, async (inside, record) => {
+        // Locked, so that two owners cannot both hand over the last namespace that this user may own.
+        await inside.users.lock(uid)
         const namespace = await inside.namespaces.hold(tenant)
         if (!namespace) throw new Failure('notFound')
+        const owned = (await inside.namespaces.ownedBy(uid)).length
+        if (next.max_namespaces > 0 && owned >= next.max_namespaces)
+          throw new Failure('namespaceLimit', { message: `${next.username} may not own more namespaces.` })
         const from = { id: owner.id, epoch: newUuid() }
         if (!(await inside.namespaces.handOver(tenant, from, { id: uid, epoch: newUuid() })))
           throw unchanged()

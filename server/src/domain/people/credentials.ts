@@ -1,5 +1,6 @@
 // Passwords: Argon2id, stored in the PHC format `$argon2id$v=19$m=…,t=…,p=…$salt$hash`. At most two are
-// hashed at a time (each takes 19 MiB and a core); the others wait in a bounded queue. Checking the password
+// hashed at a time (each takes 19 MiB and a core). The others wait in the queue of their network, and networks
+// take turns, so that many strangers delay somebody else by one hash for each network. Checking the password
 // of an unknown user costs the same as checking that of a known one, so that time does not reveal who exists.
 //
 // Imported users (decision 25) bring hashes of other kinds, which are accepted until their first sign-in and
@@ -10,12 +11,24 @@ import { once } from 'node:events'
 import { promisify } from 'node:util'
 import { Worker } from 'node:worker_threads'
 import { Failure } from '@hawser/contract/failures'
-import { concurrencyLimiter } from '../../kit/concurrency.ts'
+import { neighbourhood } from '../../kit/address.ts'
+import { concurrencyByKey } from '../../kit/concurrency.ts'
 
 const cost = { memory: 19_456, passes: 2, parallelism: 1 }
 const tag_bytes = 32
 const derive = promisify(argon2)
-const hashing = concurrencyLimiter({ atOnce: 2, waiting: 200 })
+/** Passwords that wait for one network, and networks that wait. */
+const most = { ofNetwork: 50, networks: 1000 }
+const hashing = concurrencyByKey(most.ofNetwork, { each: 2, atOnce: 2, keys: most.networks })
+
+/** Who waits for a password to be hashed. */
+export interface WaitingCaller {
+  /** The address that the request came from; empty: the server itself. */
+  readonly source: string
+  /** Ends the wait when the caller has left. */
+  readonly signal?: AbortSignal | undefined
+}
+const theServer: WaitingCaller = { source: '' }
 
 /** Resolves when the threads that hash passwords do some work; hangs while all of them are blocked. */
 export async function probeThreads(): Promise<void> {
@@ -25,8 +38,8 @@ export async function probeThreads(): Promise<void> {
 /** Passwords that wait to be hashed. */
 export const waitingPasswords = (): number => hashing.waiting
 
-async function inTurn<T>(work: () => Promise<T>): Promise<T> {
-  const turn = hashing.run(work)
+async function inTurn<T>({ source, signal }: WaitingCaller, work: () => Promise<T>): Promise<T> {
+  const turn = hashing.run(neighbourhood(source), work, { signal })
   if (!turn)
     throw new Failure('tooMany', { message: 'Too many sign-ins at this moment; try again.', retryAfter: 5 })
   return turn
@@ -34,9 +47,9 @@ async function inTurn<T>(work: () => Promise<T>): Promise<T> {
 
 const base64 = (bytes: Buffer): string => bytes.toString('base64').replace(/=+$/, '')
 
-export async function hashPassword(password: string): Promise<string> {
+export async function hashPassword(password: string, caller = theServer): Promise<string> {
   const nonce = randomBytes(16)
-  const hash = await inTurn(() =>
+  const hash = await inTurn(caller, () =>
     derive('argon2id', { message: password, nonce, tagLength: tag_bytes, ...cost }),
   )
   return `$argon2id$v=19$m=${cost.memory},t=${cost.passes},p=${cost.parallelism}$${base64(nonce)}$${base64(hash)}`
@@ -60,8 +73,8 @@ const sha256Of = (password: string): string => createHash('sha256').update(passw
 /** Matches no password and costs as much as imported hashes do: 2^10 rounds. */
 const decoyBcrypt = `$2a$10$${'.'.repeat(53)}`
 
-function bcryptMatches(password: string, hash: string): Promise<boolean> {
-  return inTurn(async () => {
+function bcryptMatches(password: string, hash: string, caller: WaitingCaller): Promise<boolean> {
+  return inTurn(caller, async () => {
     const worker = new Worker(new URL('./bcrypt-worker.ts', import.meta.url), {
       workerData: { password, hash },
     })
@@ -90,27 +103,35 @@ export function isForeign(stored: string): boolean {
  * While any user still has a bcrypt hash (`bcryptInUse`), every check does the work of both kinds: otherwise
  * time would reveal who has one, and so who exists.
  */
-export async function passwordMatches(password: string, stored = '', bcryptInUse = false): Promise<boolean> {
+export async function passwordMatches(
+  password: string,
+  stored = '',
+  caller = theServer,
+  bcryptInUse = false,
+): Promise<boolean> {
   if (bcrypt.test(stored)) {
-    const [right] = await Promise.all([bcryptMatches(password, stored), argon2Matches(password, '')])
+    const [right] = await Promise.all([
+      bcryptMatches(password, stored, caller),
+      argon2Matches(password, '', caller),
+    ])
     return right
   }
   const right = stored.startsWith(wrapped)
-    ? argon2Matches(sha256Of(password), stored.slice(wrapped.length))
-    : argon2Matches(password, stored)
-  const [found] = await Promise.all([right, bcryptInUse && bcryptMatches(password, decoyBcrypt)])
+    ? argon2Matches(sha256Of(password), stored.slice(wrapped.length), caller)
+    : argon2Matches(password, stored, caller)
+  const [found] = await Promise.all([right, bcryptInUse && bcryptMatches(password, decoyBcrypt, caller)])
   return found
 }
 
-async function argon2Matches(password: string, stored: string): Promise<boolean> {
+async function argon2Matches(password: string, stored: string, caller: WaitingCaller): Promise<boolean> {
   const parts = /^\$argon2id\$v=19\$m=(\d+),t=(\d+),p=(\d+)\$([A-Za-z0-9+/]+)\$([A-Za-z0-9+/]+)$/.exec(stored)
   if (!parts) {
-    await inTurn(() => derive('argon2id', { message: password, ...decoy }))
+    await inTurn(caller, () => derive('argon2id', { message: password, ...decoy }))
     return false
   }
   const [, memory, passes, parallelism, nonce, hash] = parts
   const expected = Buffer.from(hash!, 'base64')
-  const found = await inTurn(() =>
+  const found = await inTurn(caller, () =>
     derive('argon2id', {
       message: password,
       nonce: Buffer.from(nonce!, 'base64'),

@@ -8,7 +8,8 @@
 // The first recovery address counts at once, because no earlier one exists that e-mails could go to.
 //
 // Any number of accounts may claim an address that nobody has confirmed. Whoever confirms it has it, and the other
-// claims end.
+// claims end. All their links go to the owner of the address, who may follow that of somebody else: while several
+// accounts claim it, a link works only together with the password of its account.
 import { Failure } from '@hawser/contract/failures'
 import { patterns } from '@hawser/contract/fields'
 import { neighbourhood } from '../../kit/address.ts'
@@ -23,12 +24,15 @@ import type { UserRow } from '../../storage/users.ts'
 import { theServer, type Audit, type Recorder } from '../audit/audit.ts'
 import { logsOf } from '../audit/refusals.ts'
 import { signInOf, type Caller } from '../callers/callers.ts'
+import { passwordMatches, type WaitingCaller } from './credentials.ts'
+import { fiveTries, type Lockout } from './lockout.ts'
 
 export interface IdentityParts {
   stores: Stores
   audit: Audit
   vault: Vault
   clock: Clock
+  lockout: Lockout
   mailer: Mailer
   emails: Emails
   background: Lifetime
@@ -42,11 +46,18 @@ const undo_ms = 72 * hour_ms
 const changes_per_hour = 10
 /**
  * E-mails in an hour to a mailbox of which nobody has shown that it is theirs: from one network, and from all together,
- * so that one network cannot use up what the owner of the mailbox needs.
+ * so that one network cannot use up what the owner of the mailbox needs. When several have, the first e-mail for
+ * another network comes out of a reserve.
  */
-const unconfirmed_emails = { ofNetwork: 5, ofAll: 20 }
+const unconfirmed_emails = { ofNetwork: 5, ofAll: 20, reserve: 10 }
 const kinds = { email: 'confirm-email', recovery_email: 'confirm-recovery-email' } as const
 const addresses = ['email', 'recovery_email'] as const
+/** Links that make an address count, by the kind of their token, with the address that each is about. */
+const links = [
+  ['activation', 'email'],
+  [kinds.email, 'email'],
+  [kinds.recovery_email, 'recovery_email'],
+] as const
 
 /** The address that receives e-mails that give access: the last one that its owner confirmed. */
 export const countingEmail = (user: UserRow): string => user.former_email ?? user.email
@@ -198,21 +209,28 @@ export function findOther(stores: Pick<Stores, 'users'>, identifier: string): Pr
   return address.test(name) ? stores.users.findByConfirmedEmail(name) : stores.users.findByUsername(name)
 }
 
+interface Confirmation {
+  readonly token: string
+  readonly password?: string | undefined
+  readonly accountOf?: string | undefined
+}
+
 export type Identity = ReturnType<typeof identity>
 
-export function identity({ stores, audit, vault, clock, mailer, emails, background }: IdentityParts) {
+export function identity(parts: IdentityParts) {
+  const { stores, audit, vault, clock, lockout, mailer, emails, background } = parts
   const issued = (lives_ms: number) => ({ token: newUuid(), expires_at: iso(clock.now() + lives_ms) })
 
   /** Counts an e-mail to an address that nobody has confirmed; false when there were too many in this hour. */
   async function mayEmailUnconfirmed(email: string, source: string): Promise<boolean> {
     const now = clock.now()
-    const isIn = async (subject: string, most: number): Promise<boolean> =>
-      (await stores.attempts.count(subject, iso(now), iso(now + hour_ms))) <= most
+    const counted = (subject: string): Promise<number> =>
+      stores.attempts.count(`unconfirmed ${subject}`, iso(now), iso(now + hour_ms))
     const mailbox = mailboxOf(email)
-    return (
-      (await isIn(`unconfirmed ${neighbourhood(source)} ${mailbox}`, unconfirmed_emails.ofNetwork)) &&
-      (await isIn(`unconfirmed ${mailbox}`, unconfirmed_emails.ofAll))
-    )
+    const ofNetwork = await counted(`${neighbourhood(source)} ${mailbox}`)
+    if (ofNetwork > unconfirmed_emails.ofNetwork) return false
+    if ((await counted(mailbox)) <= unconfirmed_emails.ofAll) return true
+    return ofNetwork === 1 && (await counted(`reserve ${mailbox}`)) <= unconfirmed_emails.reserve
   }
 
   /**
@@ -231,7 +249,7 @@ export function identity({ stores, audit, vault, clock, mailer, emails, backgrou
       if (!user || waitingFor(user, which) !== claimed) return undefined
       await inside.tokens.removeOf(user_id, kind)
       await inside.tokens.insert({ kind, hash: vault.mark(kind, token), user_id, expires_at })
-      return { to: claimed, name: user.name }
+      return { to: claimed, name: user.name, username: user.username }
     })
     if (about) await mailer.send(emails.confirmAddress({ ...about, token }))
   }
@@ -254,14 +272,39 @@ export function identity({ stores, audit, vault, clock, mailer, emails, backgrou
     }
   }
 
+  /** The good token of a link, with the user who waits for it. */
+  async function claimOf(token: string, only: (typeof links)[number][0] | undefined) {
+    for (const [kind, which] of links) {
+      if (only !== undefined && kind !== only) continue
+      const hash = vault.mark(kind, token)
+      const found = await stores.tokens.find(kind, hash, iso(clock.now()))
+      const user = found?.user_id ? await stores.users.find(found.user_id) : undefined
+      if (user) return { kind, which, hash, user }
+    }
+    throw new Failure('wrongToken')
+  }
+
+  /** Throws unless the password is that of the user. */
+  async function mustMatch(user: UserRow, password: string, by: WaitingCaller): Promise<void> {
+    await lockout.judge(
+      `password ${user.id}`,
+      fiveTries,
+      () => new Failure('wrongCredentials', { message: 'This is not the password of the account.' }),
+      async () => (await passwordMatches(password, user.password, by)) || undefined,
+    )
+  }
+
   /** Makes the shown address of a locked user count by this change, unless somebody has it already. */
   async function take(
     inside: StoresInTransaction,
     record: Recorder,
     user: UserRow,
     change: { former_email: null } | { confirmed: 1 },
+    isProved: boolean,
   ): Promise<void> {
     if ((await inside.users.taken({ email: user.email }, user.id)).length > 0) throw new Failure('wrongToken')
+    const claims = await inside.addressClaims.of(user.email, 2)
+    if (!isProved && claims.some(({ id }) => id !== user.id)) throw new Failure('passwordRequired')
     await inside.users.save(user.id, change)
     await endClaims(inside, record, user)
   }
@@ -316,37 +359,39 @@ export function identity({ stores, audit, vault, clock, mailer, emails, backgrou
     mayEmailUnconfirmed,
     sendConfirmation,
 
-    take,
-    confirming,
-
-    /** Makes the address count to which the link was sent. */
-    async confirm(token: string, caller: Caller): Promise<void> {
+    /**
+     * Makes the address count to which the link was sent. `accountOf` is the address of an account that waits for its
+     * first confirmation, and for nothing else.
+     */
+    async confirm(
+      { token, password, accountOf }: Confirmation,
+      caller: Caller,
+      by: WaitingCaller,
+    ): Promise<void> {
+      const claim = await claimOf(token, accountOf === undefined ? undefined : 'activation')
+      const { kind, which, hash } = claim
+      if (password !== undefined) await mustMatch(claim.user, password, by)
       await confirming(caller, async (inside, record) => {
-        for (const which of addresses) {
-          const [kind, hash, now] = [kinds[which], vault.mark(kinds[which], token), iso(clock.now())]
-          const found = await inside.tokens.find(kind, hash, now)
-          const claiming = found?.user_id ? await inside.users.find(found.user_id) : undefined
-          if (!claiming) continue
-          await inside.addressClaims.hold(claiming.email)
-          if (!(await inside.tokens.spend(kind, hash, now))) continue
-          const user = await inside.users.lock(claiming.id)
-          if (!user || waitingFor(user, which) === null) break
-          if (which === 'email') await take(inside, record, user, { former_email: null })
-          else await inside.users.save(user.id, { former_recovery_email: null })
-          record({
-            action: 'user.email.confirmed',
-            target: { kind: 'user', id: user.id, name: user.username },
-            detail: { which },
-            tenant_id: '',
-          })
-          // Links and codes that were sent to the former address end here.
-          for (const ended of which === 'email'
-            ? (['recovery', 'mfa-reset-main'] as const)
-            : (['mfa-reset-recovery'] as const))
-            await inside.tokens.removeOf(user.id, ended)
+        await inside.addressClaims.hold(accountOf ?? claim.user.email)
+        const user = await inside.users.lock(claim.user.id)
+        const isSpent = user && (await inside.tokens.spend(kind, hash, iso(clock.now())))
+        if (!isSpent || (accountOf !== undefined && user.email !== accountOf)) throw new Failure('wrongToken')
+        const target = { kind: 'user', id: user.id, name: user.username }
+        const isProved = password !== undefined && user.password === claim.user.password
+        if (kind === 'activation') {
+          await take(inside, record, user, { confirmed: 1 }, isProved)
+          record({ action: 'user.activated', target, tenant_id: '' })
           return
         }
-        throw new Failure('wrongToken')
+        if (waitingFor(user, which) === null) throw new Failure('wrongToken')
+        if (which === 'email') await take(inside, record, user, { former_email: null }, isProved)
+        else await inside.users.save(user.id, { former_recovery_email: null })
+        record({ action: 'user.email.confirmed', target, detail: { which }, tenant_id: '' })
+        // Links and codes that were sent to the former address end here.
+        for (const ended of which === 'email'
+          ? (['recovery', 'mfa-reset-main'] as const)
+          : (['mfa-reset-recovery'] as const))
+          await inside.tokens.removeOf(user.id, ended)
       })
     },
 

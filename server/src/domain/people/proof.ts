@@ -5,7 +5,7 @@ import type { Clock } from '../../kit/clock.ts'
 import type { Vault } from '../../kit/secrets.ts'
 import type { Stores } from '../../storage/stores.ts'
 import type { UserRow } from '../../storage/users.ts'
-import { passwordMatches } from './credentials.ts'
+import { passwordMatches, type WaitingCaller } from './credentials.ts'
 import { fiveTries, type Lockout } from './lockout.ts'
 import { spendCode } from './mfa.ts'
 
@@ -13,6 +13,7 @@ import { spendCode } from './mfa.ts'
 export type ProofOfUser = (
   user: UserRow,
   given: { readonly password?: string | undefined; readonly code?: string | undefined },
+  caller: WaitingCaller,
 ) => Promise<void>
 
 export interface ProofParts {
@@ -23,7 +24,7 @@ export interface ProofParts {
 }
 
 export function proofOfUser(parts: ProofParts): ProofOfUser {
-  return async (user, { password, code }) => {
+  return async (user, { password, code }, caller) => {
     const hasFactor = user.mfa_secret !== null
     const missing = hasFactor
       ? !code && 'code: a code of your second factor is needed'
@@ -39,7 +40,7 @@ export function proofOfUser(parts: ProofParts): ProofOfUser {
       async () =>
         (hasFactor
           ? await spendCode(parts, user, code ?? '')
-          : await passwordMatches(password ?? '', user.password)) || undefined,
+          : await passwordMatches(password ?? '', user.password, caller)) || undefined,
     )
   }
 }

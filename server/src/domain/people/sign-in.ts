@@ -67,6 +67,8 @@ const reasons: { readonly [K in FailureKind]?: SignInReason } = {
   locked: 'locked',
   unconfirmed: 'unconfirmed',
   tooMany: 'busy',
+  // The caller left before the password had its turn.
+  requestTimeout: 'busy',
   unavailable: 'unavailable',
 }
 

@@ -14,10 +14,10 @@ import type { Stores, StoresInTransaction } from '../../storage/stores.ts'
 import type { UserRow } from '../../storage/users.ts'
 import { theAdministrator, type Audit, type AuditActor, type Recorder } from '../audit/audit.ts'
 import { callingUser, endOfIssued, signInOf, type Caller, type UserCaller } from '../callers/callers.ts'
-import { hashPassword, isForeign, passwordMatches } from './credentials.ts'
+import { hashPassword, isForeign, passwordMatches, type WaitingCaller } from './credentials.ts'
 import { countingEmail, endClaims, lockAsRead, setPassword, withFormer, type Identity } from './identity.ts'
 import { fiveTries, signInPolicy, type Lockout } from './lockout.ts'
-import type { Rules } from '../callers/rules.ts'
+import type { CallEnd, Rules } from '../callers/rules.ts'
 import { signInSubject, type SignIn, type SignInAttempt } from './sign-in.ts'
 
 export interface UserParts {
@@ -54,21 +54,21 @@ export function users(parts: UserParts): Rules<'users'> & { admin: UserAdministr
     return !noBcryptLeft
   }
 
-  async function login(username: string, password: string, source: string, attempt: SignInAttempt) {
+  async function login(username: string, password: string, by: WaitingCaller, attempt: SignInAttempt) {
     const identifier = username.toLowerCase()
     const found = await stores.users.findByIdentifier(identifier)
     attempt.user = found
     const user = await lockout.judge(
-      signInSubject(source, identifier),
+      signInSubject(by.source, identifier),
       signInPolicy,
       (headers) => new Failure('wrongCredentials', { headers }),
       async () =>
-        (await passwordMatches(password, found?.password, await bcryptInUse())) ? found : undefined,
+        (await passwordMatches(password, found?.password, by, await bcryptInUse())) ? found : undefined,
       // The count goes on to the second factor: otherwise the right password would buy any number of codes.
       (row) => row.mfa_secret !== null,
     )
     if (isForeign(user.password))
-      await stores.users.replaceHash(user.id, user.password, await hashPassword(password))
+      await stores.users.replaceHash(user.id, user.password, await hashPassword(password, by))
     const headers = { 'x-account-lockout': '0' }
     if (user.confirmed === 0) throw new Failure('unconfirmed', { headers })
     if (user.mfa_secret !== null) {
@@ -81,9 +81,9 @@ export function users(parts: UserParts): Rules<'users'> & { admin: UserAdministr
     return { answer: await signIn.signedIn(user, attempt), headers }
   }
 
-  const signInWith: Rules<'users'>['login'] = ({ body }, caller) =>
+  const signInWith: Rules<'users'>['login'] = ({ body }, caller, end) =>
     signIn.attempt('password', caller, (attempt) =>
-      login(body.username, body.password, caller.source, attempt),
+      login(body.username, body.password, waiterOf(caller, end), attempt),
     )
 
   /** A new single-use token; the database gets its keyed hash only. */
@@ -137,7 +137,7 @@ export function users(parts: UserParts): Rules<'users'> & { admin: UserAdministr
           if (!user || !wanted(user)) return undefined
           await inside.tokens.removeOf(user.id, kind)
           const token = await issue(inside, kind, user.id, day_ms)
-          const to = { to: countingEmail(user), name: user.name }
+          const to = { to: countingEmail(user), name: user.name, username: user.username }
           return kind === 'activation'
             ? parts.emails.activation({ ...to, email: user.email, token })
             : parts.emails.recovery({ ...to, id: user.id, token })
@@ -203,6 +203,7 @@ export function users(parts: UserParts): Rules<'users'> & { admin: UserAdministr
   /** Changes all or nothing: a refused address must not leave a new password behind. */
   async function change(
     caller: UserCaller,
+    end: CallEnd | undefined,
     profile: Profile,
     passwords?: { current: string | undefined; next: string },
   ): Promise<void> {
@@ -210,7 +211,7 @@ export function users(parts: UserParts): Rules<'users'> & { admin: UserAdministr
     const { id } = user
     const columns = withFormer(user, columnsOf(user, profile))
     const changed = await identity.changed(user, columns)
-    const password = passwords && (await newHash(user, passwords.current, passwords.next))
+    const password = passwords && (await newHash(user, passwords, waiterOf(caller, end)))
     let notify = (): void => {}
     await orTaken(columns, id, () =>
       audit.change(caller, async (inside, record) => {
@@ -236,16 +237,20 @@ export function users(parts: UserParts): Rules<'users'> & { admin: UserAdministr
     if (password !== undefined) bus.tell('user.changed', { user_id: id })
   }
 
-  async function newHash(user: UserRow, current: string | undefined, next: string): Promise<string> {
+  async function newHash(
+    user: UserRow,
+    { current, next }: { current: string | undefined; next: string },
+    by: WaitingCaller,
+  ): Promise<string> {
     const wrong = () => new Failure('invalidFields', { fields: ['current_password'] })
     if (!current) throw wrong()
     await lockout.judge(
       `password ${user.id}`,
       fiveTries,
       wrong,
-      async () => (await passwordMatches(current, user.password)) || undefined,
+      async () => (await passwordMatches(current, user.password, by)) || undefined,
     )
-    return hashPassword(next)
+    return hashPassword(next, by)
   }
 
   interface Names {
@@ -270,8 +275,8 @@ export function users(parts: UserParts): Rules<'users'> & { admin: UserAdministr
   }
 
   /** Makes an account that waits for its address to be confirmed. */
-  async function register(fields: NewUser, by: Caller): Promise<void> {
-    const { id } = await create(fields, false, by)
+  async function register(fields: NewUser, by: Caller, end?: CallEnd): Promise<void> {
+    const { id } = await create(fields, false, by, end)
     sendLink({ kind: 'activation', find: byId(id), wanted: () => true, source: by.source })
   }
 
@@ -280,6 +285,7 @@ export function users(parts: UserParts): Rules<'users'> & { admin: UserAdministr
     fields: NewUser,
     confirmed: boolean,
     by: Caller | AuditActor = theAdministrator,
+    end?: CallEnd,
     invited?: Invited,
   ): Promise<UserRow> {
     const row: UserRow = {
@@ -290,7 +296,7 @@ export function users(parts: UserParts): Rules<'users'> & { admin: UserAdministr
       former_email: null,
       recovery_email: null,
       former_recovery_email: null,
-      password: await hashPassword(fields.password),
+      password: await hashPassword(fields.password, waiterOf(by, end)),
       confirmed: confirmed ? 1 : 0,
       // Whoever was invited did not set the server up either.
       registered: confirmed && !invited ? 0 : 1,
@@ -326,7 +332,7 @@ export function users(parts: UserParts): Rules<'users'> & { admin: UserAdministr
     admin: {
       create: (fields, confirmed, by) => create(fields, confirmed, by),
       register,
-      createInvited: (fields, by, invited) => create(fields, true, by, invited),
+      createInvited: (fields, by, end, invited) => create(fields, true, by, end, invited),
     },
 
     login: signInWith,
@@ -345,26 +351,27 @@ export function users(parts: UserParts): Rules<'users'> & { admin: UserAdministr
     namespaceToken: ({ params }, caller) => namespaceToken(caller, params.tenant),
     token: ({ params }, caller) => namespaceToken(caller, params.tenant),
 
-    update({ body }, caller) {
+    update({ body }, caller, end) {
       const { password, current_password, ...profile } = body
       return change(
         caller,
+        end,
         profile,
         password === undefined ? undefined : { current: current_password, next: password },
       )
     },
     async updateData({ params, body }, caller) {
       if (params.id !== caller.id) throw new Failure('forbidden')
-      await change(caller, body)
+      await change(caller, undefined, body)
     },
-    async updatePassword({ params, body }, caller) {
+    async updatePassword({ params, body }, caller, end) {
       if (params.id !== caller.id) throw new Failure('forbidden')
-      await change(caller, {}, { current: body.current_password, next: body.new_password })
+      await change(caller, end, {}, { current: body.current_password, next: body.new_password })
     },
 
-    async register({ body }, caller) {
+    async register({ body }, caller, end) {
       if (parts.registration !== 'open') throw new Failure('registrationClosed')
-      await register(body, caller)
+      await register(body, caller, end)
     },
     resend({ body }, { source }) {
       const find = () => waiting(body.username.toLowerCase())
@@ -375,29 +382,15 @@ export function users(parts: UserParts): Rules<'users'> & { admin: UserAdministr
             await identity.sendConfirmation(user.id, 'email', source)
       })
     },
-    confirmEmail: ({ body }, caller) => identity.confirm(body.token, caller),
+    confirmEmail: ({ body }, caller, end) => identity.confirm(body, caller, waiterOf(caller, end)),
     async undoChange({ body }, caller) {
       const { user_id, passwordGone } = await identity.undo(body.token, caller)
       bus.tell('user.changed', { user_id })
       if (passwordGone)
         sendLink({ kind: 'recovery', find: byId(user_id), wanted: () => true, source: caller.source })
     },
-    async activate({ query }, caller) {
-      const kind = 'activation'
-      const hash = vault.mark(kind, query.token)
-      const now = iso(clock.now())
-      const token = await stores.tokens.find(kind, hash, now)
-      const id = token?.user_id
-      if (!id) throw new Failure('wrongToken')
-      await identity.confirming(caller, async (inside, record) => {
-        await inside.addressClaims.hold(query.email.toLowerCase())
-        const user = await inside.users.lock(id)
-        if (user?.email !== query.email.toLowerCase() || !(await inside.tokens.spend(kind, hash, now)))
-          throw new Failure('wrongToken')
-        await identity.take(inside, record, user, { confirmed: 1 })
-        record({ action: 'user.activated', target: targetOf(user), tenant_id: '' })
-      })
-    },
+    activate: ({ query: { token, email } }, caller) =>
+      identity.confirm({ token, accountOf: email.toLowerCase() }, caller, caller),
     recover({ body }, { source }) {
       const identifier = body.username ?? body.email
       if (identifier === undefined)
@@ -405,13 +398,13 @@ export function users(parts: UserParts): Rules<'users'> & { admin: UserAdministr
       const find = async () => only(await stores.users.findByIdentifier(identifier.toLowerCase()))
       sendLink({ kind: 'recovery', find, wanted: () => true, source })
     },
-    async resetPassword({ params, body }, caller) {
+    async resetPassword({ params, body }, caller, end) {
       const kind = 'recovery'
       const hash = vault.mark(kind, body.token)
       const now = iso(clock.now())
       const token = await stores.tokens.find(kind, hash, now)
       if (!token || token.user_id !== params.uid) throw new Failure('wrongToken')
-      const password = await hashPassword(body.password)
+      const password = await hashPassword(body.password, waiterOf(caller, end))
       await audit.change(caller, async (inside, record) => {
         const user = await inside.users.lock(params.uid)
         if (!user || !(await inside.tokens.spend(kind, hash, now))) throw new Failure('wrongToken')
@@ -421,6 +414,11 @@ export function users(parts: UserParts): Rules<'users'> & { admin: UserAdministr
     },
   }
 }
+
+const waiterOf = ({ source }: { readonly source: string }, end: CallEnd | undefined): WaitingCaller => ({
+  source,
+  signal: end?.signal,
+})
 
 const targetOf = ({ id, username }: Pick<UserRow, 'id' | 'username'>) => ({
   kind: 'user',
@@ -455,9 +453,9 @@ export interface UserAdministration {
   /** `by` is who does it, for the audit log; without it, the administrator does. */
   create(fields: NewUser, confirmed: boolean, by?: Caller | AuditActor): Promise<UserRow>
   /** Makes an account that waits for its address to be confirmed. */
-  register(fields: NewUser, by: Caller): Promise<void>
+  register(fields: NewUser, by: Caller, end?: CallEnd): Promise<void>
   /** Makes a confirmed account of somebody who was invited, and does what `invited` does, or neither. */
-  createInvited(fields: NewUser, by: Caller, invited: Invited): Promise<UserRow>
+  createInvited(fields: NewUser, by: Caller, end: CallEnd | undefined, invited: Invited): Promise<UserRow>
 }
 
 /** What follows from an invitation, in the transaction that makes the account. */
