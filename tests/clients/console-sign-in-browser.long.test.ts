@@ -133,6 +133,38 @@ test('a person registers, follows the link of the e-mail and creates a namespace
   expect(person.troubles).toEqual([])
 })
 
+test('the link of an address that two accounts claim asks for the password of its own account', async () => {
+  await using service = await startService({ env: mailing })
+  await buildWorld(service)
+  const claim = { name: 'Victoria', email: 'victoria@corp.example', password: 'lighthouse' }
+  const nobody = service.api()
+  await nobody.users.register({ body: { ...claim, username: 'squatter', password: 'not-your-rope' } })
+  const squatted = await linkTo(service, claim.email)
+  await nobody.users.register({ body: { ...claim, username: 'victoria' } })
+  const own = await linkTo(service, claim.email, 1)
+  await using person = await visit(browser, service)
+  const { page } = person
+  for (const link of [squatted, own]) {
+    await page.goto(link)
+    await press(page, 'Confirm the account')
+    await seen(page, 'Several accounts claim this address')
+    await fill(page, { Password: claim.password })
+    await press(page, 'Confirm the account')
+    if (link === squatted)
+      await page.getByRole('alert').getByText('This is not the password of the account').waitFor()
+  }
+  await heading(page, 'Your account is confirmed')
+  await page.getByRole('link', { name: 'Sign in' }).click()
+  await signIn(page, { username: claim.email, password: claim.password })
+  await heading(page, 'Welcome, Victoria')
+  expect(person.refusals).toEqual([
+    '401 /api/user/validation_account',
+    '401 /api/user/confirm_email',
+    '401 /api/user/validation_account',
+  ])
+  expect(person.troubles).toEqual([])
+})
+
 test('where the server sends no e-mails, the pages say so, and who has them', async () => {
   await using service = await startService()
   await buildWorld(service)
