@@ -146,15 +146,6 @@ test('a body without end is refused as soon as it is too large, whether its leng
   await healthy()
 })
 
-test('a pipeline of a thousand requests is answered in order', async () => {
-  using raw = await openRaw(port)
-  const request = 'GET /healthcheck HTTP/1.1\r\nHost: hawser\r\n\r\n'
-  raw.send(request.repeat(999) + request.replace('\r\n\r\n', '\r\nConnection: close\r\n\r\n'))
-  const statuses = statusesOf(await raw.closed)
-  expect(statuses).toHaveLength(1000)
-  expect(new Set(statuses)).toEqual(new Set([200]))
-})
-
 const nested = (depth: number, open: string, middle: string, close: string): string =>
   `${open.repeat(depth)}${middle}${close.repeat(depth)}`
 const bodies = {
