@@ -51,10 +51,11 @@ test('a question that is cut off fails as unavailable, also if NATS is back befo
   await using alone = await natsBus({ ...common, servers: way.url, name: 'alone' })
   await using other = await natsBus({ ...common, servers: nats.url, name: 'other' })
   const asked = Promise.withResolvers<void>()
-  other.hold('berth', () => {
+  const held = other.hold('berth', () => {
     asked.resolve()
     return new Promise(() => undefined)
   })
+  await held.known()
   const question = alone.seek('berth').catch((error: unknown) => error)
   await asked.promise
   cut(way)
