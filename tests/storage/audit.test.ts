@@ -123,7 +123,10 @@ describe.each(databases)('$name', (database) => {
       before: { b: [1], c: null },
       after: { b: [2], c: true },
     })
-    expect(JSON.parse(rows[2]?.detail ?? '')).toEqual({ truncated: true })
+    const huge = JSON.parse(rows[2]?.detail ?? '') as { truncated: boolean; after: object }
+    expect(huge.truncated).toBe(true)
+    expect(Object.keys(huge.after)).toHaveLength(90)
+    expect(rows[2]?.detail.length).toBeLessThanOrEqual(16 * 1024)
   })
 
   test('pages meet every entry that fits once, in both directions, however small the window', async () => {

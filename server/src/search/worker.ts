@@ -5,7 +5,6 @@ import { parentPort, workerData } from 'node:worker_threads'
 import { invariant } from '@hawser/contract/failures'
 import { calls, type Calls } from '../recording/calls.ts'
 import { borrowed, type JournalReader } from '../recording/lent-journals.ts'
-import { giveWay } from '../recording/thread.ts'
 import { sqliteIndex } from '../storage/search/sqlite.ts'
 import type { IndexedRecording, SearchIndex } from '../storage/search/search-index.ts'
 import { findLines, type LineQuery } from './finding.ts'
@@ -39,5 +38,4 @@ const offers = {
 export type SearchThread = typeof offers
 
 invariant(parentPort, 'this file is a worker')
-giveWay()
 const server: Calls<JournalReader> = calls<JournalReader>(parentPort, offers)
