@@ -21,7 +21,7 @@ interface Place {
 const isFields = (value: unknown): value is Fields => typeof value === 'object' && value !== null
 const inside = (value: unknown, name: string): unknown => (isFields(value) ? value[name] : undefined)
 
-/** What stands for a value: its text, for a string, or its JSON. */
+/** Stands for a value: the digest of its text, for a string, or of its JSON. */
 function digestOf(value: unknown, { json, sha256 }: DetailForm): Fields {
   const text = typeof value === 'string' ? value : json(value)
   return { length: text.length, sha256: sha256(text) }

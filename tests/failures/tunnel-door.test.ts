@@ -140,7 +140,7 @@ test('a device that is rejected while it waits for the sign of its other tunnel 
     const before = tunnel
     tunnel = await until(() => [service.reach.tunnels.find(uid)].find((now) => now && now !== before))
   }
-  // The last one does not answer any more.
+  // The last one no longer answers.
   const silence = () => new Promise<never>(() => undefined)
   Object.assign(tunnel, { prove: silence, openSsh: silence })
   const waiting = knock(service, '/agent/connection', token)

@@ -4,6 +4,7 @@ import type { OwnPresence } from '@hawser/contract/sharing'
 import type { Channel } from '@hawser/ssh'
 import type { LiveSession } from '../domain/sessions/live-sessions.ts'
 import type { SharedTerminal, SharingDesk } from '../domain/sessions/sharing.ts'
+import { placesByKey } from '../kit/concurrency.ts'
 import type { ChannelRecorder } from '../recording/tap.ts'
 import { KeptTerminal } from './kept-terminal.ts'
 import { sharedTerminal, type TerminalPresence, type SharingParts } from './shared-terminal.ts'
@@ -12,24 +13,7 @@ import { sharedTerminal, type TerminalPresence, type SharingParts } from './shar
 const mostTypistsOfNamespace = 200
 
 /** Places for those who type, by namespace. */
-export function typistPlaces(most = mostTypistsOfNamespace): (tenant_id: string) => Disposable | undefined {
-  const taken = new Map<string, number>()
-  return (tenant_id) => {
-    const count = taken.get(tenant_id) ?? 0
-    if (count >= most) return undefined
-    taken.set(tenant_id, count + 1)
-    let isOver = false
-    return {
-      [Symbol.dispose]() {
-        if (isOver) return
-        isOver = true
-        const left = (taken.get(tenant_id) ?? 1) - 1
-        if (left > 0) taken.set(tenant_id, left)
-        else taken.delete(tenant_id)
-      },
-    }
-  }
-}
+export const typistPlaces = (most = mostTypistsOfNamespace) => placesByKey(most)
 
 /** The terminals of one session that others may use. */
 export function sharedTerminals(

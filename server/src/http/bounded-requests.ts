@@ -5,7 +5,7 @@ import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import { Failure } from '@hawser/contract/failures'
 import type { Caller } from '../domain/callers/callers.ts'
-import { concurrencyByKey, type QueueOptions } from '../kit/concurrency.ts'
+import { concurrencyByKey, placesByKey, type QueueOptions } from '../kit/concurrency.ts'
 
 /** Requests of one connection without an answer. Browsers and proxies send one at a time. */
 const mostOfConnection = 4
@@ -57,7 +57,7 @@ export interface BoundedCalls {
 
 export function boundedCalls(): BoundedCalls {
   const turns = concurrencyByKey(waiting, { each: running })
-  const streams = new Map<string, number>()
+  const streams = placesByKey(mostStreams)
   return {
     async run(caller, call, end) {
       const key = keyOf(caller)
@@ -67,18 +67,9 @@ export function boundedCalls(): BoundedCalls {
       return turn
     },
     stream(caller) {
-      const key = keyOf(caller) ?? caller.source
-      const count = streams.get(key) ?? 0
-      if (count >= mostStreams)
-        throw new Failure('tooMany', { message: 'Too many downloads are under way.', retryAfter: 10 })
-      streams.set(key, count + 1)
-      return {
-        [Symbol.dispose]() {
-          const left = streams.get(key)! - 1
-          if (left > 0) streams.set(key, left)
-          else streams.delete(key)
-        },
-      }
+      const place = streams(keyOf(caller) ?? caller.source)
+      if (place) return place
+      throw new Failure('tooMany', { message: 'Too many downloads are under way.', retryAfter: 10 })
     },
   }
 }

@@ -84,8 +84,13 @@ const security = {
 /** Limited by their own rules (per device) or asked by machines all the time. */
 const unlimited = new Set(['devices.auth', 'system.healthcheck'])
 
-/** Their calls take turns on threads of their own, and must not keep the other calls of a namespace waiting. */
-const ownTurns = new Set(['recordings'])
+/** Calls that take turns on threads of their own, and must not keep the other calls of a namespace waiting. */
+const ownTurns = new Set([
+  'recordings.window',
+  'recordings.filmstrip',
+  'recordings.search',
+  'recordings.find',
+])
 
 /** What these verbs make takes room for good. */
 const adding = new Set(['create', 'register', 'record', 'setup', 'signUp'])
@@ -301,7 +306,7 @@ function routesOf(
     const place = op.streamed && calls.stream(request.caller)
     if (place) whenOver(request.raw, reply.raw, () => place[Symbol.dispose]())
     const call = async (): Promise<unknown> => rule!(input, request.caller, end)
-    const result = await (ownTurns.has(named.noun) ? call() : calls.run(request.caller, call, end))
+    const result = await (ownTurns.has(id) ? call() : calls.run(request.caller, call, end))
     let answer = result
     if (op.headers) {
       const full = result as { answer: unknown; headers: Record<string, string> }

@@ -141,3 +141,23 @@ export function concurrencyByKey(
     },
   }
 }
+
+/** Places of which each key has at most `most`; undefined: they are taken. */
+export function placesByKey(most: number): (key: string) => Disposable | undefined {
+  const taken = new Map<string, number>()
+  return (key) => {
+    const count = taken.get(key) ?? 0
+    if (count >= most) return undefined
+    taken.set(key, count + 1)
+    let isOver = false
+    return {
+      [Symbol.dispose]() {
+        if (isOver) return
+        isOver = true
+        const left = (taken.get(key) ?? 1) - 1
+        if (left > 0) taken.set(key, left)
+        else taken.delete(key)
+      },
+    }
+  }
+}

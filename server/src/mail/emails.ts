@@ -20,7 +20,7 @@ interface Recipient {
   readonly url: string
 }
 
-/** Of the account that a link is for: several accounts may claim one address. */
+/** The account that a link is for: several accounts may claim one address. */
 interface ForAccount {
   readonly username: string
   readonly token: string

@@ -78,7 +78,7 @@ const sign_ms = 4 * second_ms
 const quiet_ms = 15 * minute_ms
 const waits_s = [15, 30, 60, 120, 300]
 const mostSuspicions = 10_000
-/** Of one device; each of them has its key. */
+/** The most machines remembered for one device; each has proved its key. */
 const mostMachines = 16
 
 const sentence =
