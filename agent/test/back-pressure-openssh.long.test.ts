@@ -34,15 +34,12 @@ function written(pid: number): number {
 /** Waits until a process does not get any further; how far it got. */
 async function stuckAt(pid: number, measure = written): Promise<number> {
   let before = -1
-  await vi.waitFor(
-    () => {
-      const now = measure(pid)
-      const stands = now === before && now > 0
-      before = now
-      expect(stands).toBe(true)
-    },
-    { timeout: 30_000, interval: 500 },
-  )
+  await eventually(() => {
+    const now = measure(pid)
+    const stands = now === before && now > 0
+    before = now
+    expect(stands).toBe(true)
+  })
   return before
 }
 

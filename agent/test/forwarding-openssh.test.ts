@@ -82,7 +82,7 @@ async function isListening(to: net.NetConnectOpts): Promise<boolean> {
 }
 
 const whenListening = async (to: net.NetConnectOpts): Promise<void> =>
-  vi.waitFor(async () => expect(await isListening(to)).toBe(true), { timeout: 20_000 })
+  eventually(async () => expect(await isListening(to)).toBe(true))
 
 inBothModes((place, root) => {
   test('-L: a port here leads to a port there, several times at once', async () => {

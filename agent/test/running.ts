@@ -1,7 +1,8 @@
 // For tests: whether a process of this machine still runs, and the real client on a terminal of its own.
 import { readFileSync } from 'node:fs'
 import { StringDecoder } from 'node:string_decoder'
-import { expect, vi } from 'vitest'
+import { expect } from 'vitest'
+import { eventually } from '../../tests/harness/eventually.ts'
 import { startOnPty } from '../src/pty.ts'
 import type { RunningProgram } from '../src/program.ts'
 import { ownAccount } from '../src/users.ts'
@@ -16,7 +17,7 @@ export function isRunning(pid: number): boolean {
 }
 
 export async function whenGone(pid: number, timeout = 10_000): Promise<void> {
-  await vi.waitFor(() => expect(isRunning(pid)).toBe(false), { timeout })
+  await eventually(() => expect(isRunning(pid)).toBe(false), timeout)
 }
 
 export interface OnTerminal {
@@ -59,7 +60,7 @@ export async function onTerminal(
     shown: () => shown,
     type: async (text) => void (await program.write(Buffer.from(text))),
     async until(pattern) {
-      await vi.waitFor(() => expect(shown).toMatch(pattern), { timeout: 20_000 })
+      await eventually(() => expect(shown).toMatch(pattern))
       return pattern.exec(shown)![1] ?? ''
     },
   }

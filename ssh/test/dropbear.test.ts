@@ -7,6 +7,7 @@ import { randomBytes } from 'node:crypto'
 import { mkdirSync, readFileSync } from 'node:fs'
 import net from 'node:net'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { eventually } from '../../tests/harness/eventually.ts'
 import { allAlgorithms } from '../src/algorithms.ts'
 import type { Proof } from '../src/auth/client.ts'
 import type { Attempt, Decision } from '../src/auth/server.ts'
@@ -162,7 +163,7 @@ describe('dbclient with our server', () => {
     try {
       const sent = bytes.subarray(0, 3_000_003)
       for (const port of [left, right]) {
-        await vi.waitFor(async () => whenListening({ port, host: '127.0.0.1' }), { timeout: 20_000 })
+        await eventually(async () => whenListening({ port, host: '127.0.0.1' }))
         expect((await roundTrip(port, sent)).equals(sent)).toBe(true)
       }
     } finally {

@@ -63,13 +63,12 @@ async function forwarder(port: number, ...args: string[]): Promise<void> {
   children.push(child)
 }
 const whenListening = async (to: net.NetConnectOpts): Promise<void> =>
-  vi.waitFor(
+  eventually(
     async () =>
       new Promise<void>((resolve, reject) => {
         const socket = net.connect(to, () => resolve(void socket.destroy()))
         socket.on('error', reject)
       }),
-    { timeout: 20_000 },
   )
 
 test('-L: a port here leads to a port there', async () => {

@@ -62,7 +62,7 @@ test('two legs that both hold too much for the process drain all the same', asyn
   const size = 16 * MiB
   const writing = [here, there].map((end) => end.write(Buffer.alloc(size)))
   // Both read quickly at first, so that their windows grow; then nobody reads until both legs are full.
-  const full = vi.waitUntil(() => memory.held_bytes > 3 * MiB, { timeout: 20_000 })
+  const full = until(() => memory.held_bytes > 3 * MiB)
   const readAll = async (end: typeof here): Promise<number> => {
     let got = 0
     while (got < size) {

@@ -4,7 +4,7 @@
 import { spawn } from 'node:child_process'
 import { createHash, generateKeyPairSync } from 'node:crypto'
 import net, { type AddressInfo } from 'node:net'
-import { vi } from 'vitest'
+import { eventually } from '../../tests/harness/eventually.ts'
 import { allAlgorithms, type Algorithms } from '../src/algorithms.ts'
 import type { Connection } from '../src/connection/connection.ts'
 import { generatePrivateKey, privateKeyFrom, type PrivateKey } from '../src/keys/private-key.ts'
@@ -45,7 +45,7 @@ export async function startDaemon(
     await ended
   }
   try {
-    await vi.waitFor(async () => over || whenListening({ port, host: '127.0.0.1' }), { timeout: 30_000 })
+    await eventually(async () => over || whenListening({ port, host: '127.0.0.1' }))
     if (over) throw new Error(`${program} ended at once: ${log}`)
   } catch (error) {
     await stop()

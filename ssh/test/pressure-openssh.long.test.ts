@@ -4,6 +4,7 @@
 import { spawn } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { expect, test, vi } from 'vitest'
+import { eventually } from '../../tests/harness/eventually.ts'
 import { connect } from '../src/client.ts'
 import { startSession } from '../src/connection/session.ts'
 import { parsePrivateKey } from '../src/keys/private-key.ts'
@@ -29,7 +30,7 @@ test('64 sessions at once of one OpenSSH client with our server', async () => {
   })
   const control = `ControlPath=${where.file('control')}`
   const master = run('ssh', [...quietArgs(server.port, control, 'ControlMaster=yes'), '-N', 'olga@127.0.0.1'])
-  await vi.waitFor(() => expect(existsSync(where.file('control'))).toBe(true), { timeout: 20_000 })
+  await eventually(() => expect(existsSync(where.file('control'))).toBe(true))
   const outcomes = await Promise.all(
     Array.from({ length: many }, async (_, n) => {
       const sent = Buffer.alloc(mebibyte + n, n)
@@ -78,15 +79,12 @@ test('64 sessions at once of our client with sshd', async () => {
 /** Resolves when the number has not changed for a while. */
 async function standsStill(number: () => number): Promise<number> {
   let before = -1
-  await vi.waitFor(
-    () => {
-      const now = number()
-      const same = now === before && now > 0
-      before = now
-      expect(same).toBe(true)
-    },
-    { timeout: 60_000, interval: 500 },
-  )
+  await eventually(() => {
+    const now = number()
+    const same = now === before && now > 0
+    before = now
+    expect(same).toBe(true)
+  }, 60_000)
   return before
 }
 

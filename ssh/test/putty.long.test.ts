@@ -6,6 +6,7 @@ import { spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { mkdirSync, readFileSync } from 'node:fs'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { eventually } from '../../tests/harness/eventually.ts'
 import type { Attempt, Decision } from '../src/auth/server.ts'
 import { generatePrivateKey } from '../src/keys/private-key.ts'
 import { fingerprintSha256, parsePublicKeyLine } from '../src/keys/public-key.ts'
@@ -196,7 +197,7 @@ describe('plink', () => {
     try {
       const sent = bytes.subarray(0, 3_000_003)
       for (const port of [left, right]) {
-        await vi.waitFor(async () => whenListening({ port, host: '127.0.0.1' }), { timeout: 20_000 })
+        await eventually(async () => whenListening({ port, host: '127.0.0.1' }))
         expect((await roundTrip(port, sent)).equals(sent)).toBe(true)
       }
     } finally {

@@ -3,6 +3,7 @@
 import { randomBytes } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { expect, test, vi } from 'vitest'
+import { eventually } from '../../tests/harness/eventually.ts'
 import { generatePrivateKey } from '../src/keys/private-key.ts'
 import { publicKeyLine } from '../src/keys/public-key.ts'
 import { folder, quietArgs, run } from './programs.ts'
@@ -80,7 +81,7 @@ test('many commands share one connection', async () => {
   await using server = await startServer()
   const control = `ControlPath=${where.file('control')}`
   const master = run('ssh', [...quietArgs(server.port, control, 'ControlMaster=yes'), '-N', 'olga@127.0.0.1'])
-  await vi.waitFor(() => expect(existsSync(where.file('control'))).toBe(true), { timeout: 10_000 })
+  await eventually(() => expect(existsSync(where.file('control'))).toBe(true))
   const outcomes = await Promise.all(
     Array.from({ length: 8 }, async (_, n) =>
       run('ssh', [...quietArgs(server.port, control), 'olga@127.0.0.1', `echo ${n}; exit ${n}`]),

@@ -19,7 +19,7 @@ import http from 'node:http'
 import type { AddressInfo } from 'node:net'
 import os from 'node:os'
 import path from 'node:path'
-import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import type { AgentAnswer } from '@hawser/contract/agents'
 import { endorsementText, releaseText, type Release } from '@hawser/contract/releases'
 import { version } from '@hawser/contract/version'
@@ -107,9 +107,7 @@ describe.runIf(isRoot)(`an agent (${onlyAsRoot})`, () => {
     }
   }
   const failure = async (updates: Updates): Promise<string> =>
-    vi.waitFor(() => updates.report().failed?.reason ?? expect.fail('it has not failed yet'), {
-      timeout: 20_000,
-    })
+    eventually(() => updates.report().failed?.reason ?? expect.fail('it has not failed yet'))
   const untouched = (): void => {
     expect(readdirSync(place.updates).filter((name) => !name.endsWith('.part'))).toEqual([])
   }
@@ -208,7 +206,7 @@ describe.runIf(isRoot)(`an agent (${onlyAsRoot})`, () => {
     const attempt = async (how: typeof respond, request: string): Promise<string> => {
       respond = how
       updates.told(answer(ours, await release(), { request }))
-      await vi.waitFor(() => expect(updates.report().failed?.request).toBe(request), { timeout: 20_000 })
+      await eventually(() => expect(updates.report().failed?.request).toBe(request))
       untouched()
       return failure(updates)
     }
@@ -284,7 +282,7 @@ describe.runIf(isRoot)(`an agent (${onlyAsRoot})`, () => {
     const updates = pinned()
     const [one, two] = [updates.session(), updates.session()]
     updates.told(answer(ours, await release()))
-    await vi.waitFor(() => expect(updates.report().phase).toBe('waiting'), { timeout: 20_000 })
+    await eventually(() => expect(updates.report().phase).toBe('waiting'))
     one[Symbol.dispose]()
     const third = updates.session()
     two[Symbol.dispose]()
@@ -316,7 +314,7 @@ describe.runIf(isRoot)(`an agent (${onlyAsRoot})`, () => {
     const updates = start()
     expect(updates.report().failed).toMatchObject({ build: buildOf('b'), request: 'first' })
     updates.told(answer(ours, await release(), { request: 'again' }))
-    await vi.waitFor(() => expect(stopped.signal.aborted).toBe(true), { timeout: 20_000 })
+    await eventually(() => expect(stopped.signal.aborted).toBe(true))
     expect(readFileSync(path.join(place.updates, 'next'), 'utf8').trim()).toBe(buildOf('b'))
     renameSync(path.join(place.updates, 'next'), path.join(place.updates, 'failed'))
     stopped = new AbortController()

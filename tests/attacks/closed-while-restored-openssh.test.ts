@@ -5,6 +5,7 @@ import path from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { begin, openRestarts, restored, type Restarts } from '../clients/restarts.ts'
+import { eventually } from '../harness/eventually.ts'
 
 vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 })
 
@@ -38,7 +39,7 @@ test('a session that is closed while it comes back ends', async () => {
   await restarts.start()
   await restored(restarts)
   expect((await restarts.api().sessions.get({ params: { uid: session!.uid } })).body.active).toBe(false)
-  await vi.waitFor(() => expect(isRunning(pid)).toBe(false), { timeout: 20_000 })
+  await eventually(() => expect(isRunning(pid)).toBe(false))
   using again = restarts.sit()
   expect(Number(await begin(again))).not.toBe(pid)
   expect(again.shown()).not.toContain('still there')

@@ -3,7 +3,7 @@
 // device whose key it does not hold.
 import { generateKeyPairSync, sign } from 'node:crypto'
 import type { Duplex } from 'node:stream'
-import { afterAll, beforeAll, beforeEach, expect, test, vi } from 'vitest'
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { sample } from '@hawser/contract/examples'
 import type { Device } from '@hawser/contract/devices'
 import { featuresHeader, proofText, protocols, reportProtocol, tunnelPaths } from '@hawser/contract/tunnel'
@@ -96,7 +96,7 @@ test('terminals of sessions of other devices are none of its business', async ()
   using rogue = await connect()
   rogue.say(JSON.stringify({ kept: [others, 'f'.repeat(64), own] }))
   // Only about its own one it is asked, and has no answer.
-  await vi.waitFor(() => expect(service.log()).toContain('"event":"session.not-restored"'), 40_000)
+  await eventually(() => expect(service.log()).toContain('"event":"session.not-restored"'), 40_000)
   const lines = service
     .log()
     .split('\n')

@@ -9,11 +9,10 @@ import { dialWebSocket } from '@hawser/mux'
 import { dial } from '../clients/web.ts'
 import { startCluster } from '../cluster/cluster.ts'
 import { statusOf } from '../contract/people.ts'
+import { eventually } from '../harness/eventually.ts'
 import { startOldAgent } from '../harness/old-agent.ts'
 
 vi.setConfig({ testTimeout: 120_000 })
-
-const soon = { timeout: 15_000, interval: 30 }
 
 test('a stolen sign-in that is ended is over on every node', async () => {
   await using cluster = await startCluster(2)
@@ -24,7 +23,7 @@ test('a stolen sign-in that is ended is over on every node', async () => {
   const [thief, person] = [here.api({ token: stolen }), there.api({ token: own })]
   await using agent = await startOldAgent(here, { version: 2, tenant_id: sample.tenant })
   await person.devices.accept({ params: { uid: agent.uid } })
-  await vi.waitFor(() => expect(here.reach.tunnels.find(agent.uid)).toBeDefined(), soon)
+  await eventually(() => expect(here.reach.tunnels.find(agent.uid)).toBeDefined())
   const body = { device: agent.uid, username: 'root', password: 'pilot' }
   using shell = await dial(here, (await thief.terminals.open({ body })).body.token)
   const session = (await shell.hear(Kind.session)) as string
@@ -34,12 +33,12 @@ test('a stolen sign-in that is ended is over on every node', async () => {
     dialWebSocket(`${here.url.replace('http', 'ws')}/api/sessions/${ownSession}/live`, {
       headers: { authorization: `Bearer ${token}` },
     })
-  const viewer = await vi.waitFor(() => watch(stolen), soon)
+  const viewer = await eventually(() => watch(stolen))
   const said: string[] = []
   viewer.on('message', (data, binary) => void (binary || said.push((data as Buffer).toString())))
   viewer.on('error', () => undefined)
   viewer.resume()
-  await vi.waitFor(() => expect(said[0]).toContain('"screen"'), soon)
+  await eventually(() => expect(said[0]).toContain('"screen"'))
   const waiting = (await thief.sessions.ticket({ params: { uid: ownSession } })).body
   const renewed = (await thief.users.refresh()).body.token
 
@@ -47,7 +46,7 @@ test('a stolen sign-in that is ended is over on every node', async () => {
   expect(mine.filter(({ current }) => current)).toHaveLength(1)
   kept[Symbol.dispose]()
   const isHeld = async () => (await person.sessions.get({ params: { uid: ownSession } })).body.held
-  await vi.waitFor(async () => expect(await isHeld()).toBe(true), soon)
+  await eventually(async () => expect(await isHeld()).toBe(true))
   // All but the one that asks: the thief's is among them.
   await person.signIns.endOthers()
 
@@ -59,9 +58,9 @@ test('a stolen sign-in that is ended is over on every node', async () => {
       expect(await statusOf(api.users.namespaceToken({ params: { tenant: sample.tenant } }))).toBe(401)
       expect(await statusOf(api.signIns.endOthers())).toBe(401)
     }
-  await vi.waitFor(() => expect(said.at(-1)).toContain('You may not watch this session any more.'), soon)
+  await eventually(() => expect(said.at(-1)).toContain('You may not watch this session any more.'))
   expect(await shell.hear(Kind.error)).toBe('You may not use this terminal any more.')
-  await vi.waitFor(() => expect(here.reach.sessions.has(session)).toBe(false), soon)
+  await eventually(() => expect(here.reach.sessions.has(session)).toBe(false))
   await expect(
     dialWebSocket(
       `${here.url.replace('http', 'ws')}/api/sessions/${ownSession}/live?ticket=${waiting.token}`,
@@ -74,7 +73,7 @@ test('a stolen sign-in that is ended is over on every node', async () => {
   expect(await isHeld()).toBe(true)
   expect((await person.devices.list()).status).toBe(200)
   await person.users.update({ body: { current_password: password, password: 'another-secret' } })
-  await vi.waitFor(() => expect(here.reach.sessions.has(ownSession)).toBe(false), soon)
+  await eventually(() => expect(here.reach.sessions.has(ownSession)).toBe(false))
   viewer.terminate()
 })
 

@@ -8,7 +8,7 @@ import { sample } from '@hawser/contract/examples'
 import { Kind } from '@hawser/contract/terminals'
 import { dial } from '../clients/web.ts'
 import { startCluster, type Cluster } from '../cluster/cluster.ts'
-import { eventually } from '../harness/eventually.ts'
+import { eventually, until } from '../harness/eventually.ts'
 import { startOldAgent, type OldAgent } from '../harness/old-agent.ts'
 import type { Service } from '../harness/service.ts'
 
@@ -90,7 +90,7 @@ const refusals = () => cluster.nodes.map(({ rooms }) => rooms.bus.refused).reduc
 beforeAll(async () => {
   cluster = opened.use(await startCluster(2))
   agent = opened.use(await startOldAgent(node(0), { version: 2, tenant_id: sample.tenant }))
-  await vi.waitUntil(() => node(0).reach.tunnels.size === 1, { timeout: 20_000 })
+  await until(() => node(0).reach.tunnels.size === 1)
   const owner = await api(0)
   await owner.devices.accept({ params: { uid: agent.uid } })
   const { token } = (

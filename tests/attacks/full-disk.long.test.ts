@@ -15,6 +15,7 @@ import path from 'node:path'
 import { expect, test, vi } from 'vitest'
 import { watchDisk } from '../../server/src/kit/disk.ts'
 import { setUp, startProgram, temporaryFolder, type Program } from '../failures/program.ts'
+import { eventually } from '../harness/eventually.ts'
 
 vi.setConfig({ testTimeout: 300_000 })
 
@@ -60,8 +61,7 @@ function fill(disk: string, left_bytes: number, name = 'filler'): void {
   }
 }
 
-const eventually = <T>(check: () => T | Promise<T>): Promise<T> =>
-  vi.waitFor(check, { timeout: 60_000, interval: 200 })
+const inTime = <T>(check: () => T | Promise<T>): Promise<T> => eventually(check, 60_000)
 
 async function health({ url }: Program): Promise<[number, string | null]> {
   const answer = await fetch(`${url}/healthcheck`)
@@ -86,7 +86,7 @@ test('who fills the disk shuts nobody out, and does not go unnoticed', async () 
   expect(await figure(program, 'hawser_disk_state')).toBe(0)
 
   fill(disk, 30 * megabyte)
-  await eventually(async () => expect(await figure(program, 'hawser_disk_state')).toBe(1))
+  await inTime(async () => expect(await figure(program, 'hawser_disk_state')).toBe(1))
   expect(await figure(program, 'hawser_disk_free_bytes')).toBeLessThan(31 * megabyte)
   expect(await health(program)).toEqual([200, 'low'])
   await program.logged('disk.low')
@@ -115,11 +115,11 @@ test('who fills the disk shuts nobody out, and does not go unnoticed', async () 
 
   // When even the reserve is used up nobody can sign in, and the health says so.
   fill(disk, 0, 'more')
-  await eventually(async () => expect((await health(program))[0]).toBe(503))
+  await inTime(async () => expect((await health(program))[0]).toBe(503))
 
   for (const name of readdirSync(disk))
     if (name === 'filler' || name === 'more') rmSync(path.join(disk, name))
-  await eventually(async () => expect(await health(program)).toEqual([200, null]))
+  await inTime(async () => expect(await health(program)).toEqual([200, null]))
   expect(existsSync(reserve)).toBe(true)
   await login()
   await api.namespaces.create({ body: { name: 'another' } })
@@ -133,7 +133,7 @@ test('the first who signs in on a full disk is let in, because the server makes 
   const { program, disk } = await onSmallDisk(folder.path, command)
   await using _ = program
   fill(disk, 5 * megabyte)
-  await eventually(async () => expect(await figure(program, 'hawser_disk_state')).toBe(1))
+  await inTime(async () => expect(await figure(program, 'hawser_disk_state')).toBe(1))
   fill(disk, 0)
   const body = { username: 'olga', password: 'rope-and-anchor' }
   expect((await program.api().users.login({ body })).status).toBe(200)
@@ -179,6 +179,6 @@ test('a disk on which a write failed is full for some seconds, whatever the file
     await disk.look()
   }
   expect([states, readdirSync(folder.path)]).toEqual([['full'], []])
-  await eventually(() => expect(disk.state).toBe('ok'))
+  await inTime(() => expect(disk.state).toBe('ok'))
   expect([states, readdirSync(folder.path)]).toEqual([['full', 'ok'], ['reserve']])
 })

@@ -6,11 +6,10 @@ import { Kind } from '@hawser/contract/terminals'
 import { dialWebSocket } from '@hawser/mux'
 import { dial } from '../clients/web.ts'
 import { startCluster } from '../cluster/cluster.ts'
+import { eventually } from '../harness/eventually.ts'
 import { startOldAgent } from '../harness/old-agent.ts'
 
 vi.setConfig({ testTimeout: 120_000 })
-
-const soon = { timeout: 15_000, interval: 30 }
 
 test('a viewer ends when its role changes, a terminal when its membership ends', async () => {
   await using cluster = await startCluster(2)
@@ -19,33 +18,31 @@ test('a viewer ends when its role changes, a terminal when its membership ends',
   const token = await cluster.world.token('administrator')
   await using agent = await startOldAgent(here, { version: 2, tenant_id: sample.tenant })
   await owner.devices.accept({ params: { uid: agent.uid } })
-  await vi.waitFor(() => expect(here.reach.tunnels.find(agent.uid)).toBeDefined(), soon)
+  await eventually(() => expect(here.reach.tunnels.find(agent.uid)).toBeDefined())
   const ticket = await here
     .api({ token })
     .terminals.open({ body: { device: agent.uid, username: 'root', password: 'pilot' } })
   using shell = await dial(here, ticket.body.token)
   const session = (await shell.hear(Kind.session)) as string
 
-  const viewer = await vi.waitFor(
-    () =>
-      dialWebSocket(`${here.url.replace('http', 'ws')}/api/sessions/${session}/live`, {
-        headers: { authorization: `Bearer ${token}` },
-      }),
-    soon,
+  const viewer = await eventually(() =>
+    dialWebSocket(`${here.url.replace('http', 'ws')}/api/sessions/${session}/live`, {
+      headers: { authorization: `Bearer ${token}` },
+    }),
   )
   const said: string[] = []
   viewer.on('message', (data, binary) => void (binary || said.push((data as Buffer).toString())))
   viewer.on('error', () => undefined)
   viewer.resume()
-  await vi.waitFor(() => expect(said[0]).toContain('"screen"'), soon)
+  await eventually(() => expect(said[0]).toContain('"screen"'))
 
   const params = { tenant: sample.tenant, uid: sample.administrator.id }
   await owner.namespaces.updateMember({ params, body: { role: 'operator' } })
-  await vi.waitFor(() => expect(said.at(-1)).toContain('You may not watch this session any more.'), soon)
+  await eventually(() => expect(said.at(-1)).toContain('You may not watch this session any more.'))
   expect(here.reach.sessions.has(session)).toBe(true)
 
   await owner.namespaces.removeMember({ params })
-  await vi.waitFor(() => expect(here.reach.sessions.has(session)).toBe(false), soon)
+  await eventually(() => expect(here.reach.sessions.has(session)).toBe(false))
   // The node of the person and the node of the session both end it; whichever is first says why.
   expect(await shell.hear(Kind.error)).toMatch(
     /^You (are no longer a member of the namespace|may not use this terminal any more)\.$/,

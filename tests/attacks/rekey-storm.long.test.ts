@@ -44,9 +44,7 @@ async function renew(
     await pay()
     const before = transport.negotiated
     transport.rekey()
-    const done = vi
-      .waitUntil(() => transport.negotiated !== before, { timeout: 20_000, interval: 1 })
-      .then(() => false)
+    const done = until(() => transport.negotiated !== before).then(() => false)
     if (await Promise.race([over, done])) {
       done.catch(() => undefined)
       break
@@ -118,7 +116,7 @@ async function session(rude: RudeClient): Promise<(bytes: number) => Promise<voi
       )
       const back = (): number =>
         received.filter(is(Message.channelData)).reduce((sum, payload) => sum + payload.readUInt32BE(5), 0)
-      await vi.waitUntil(() => back() >= junk.length, { timeout: 20_000, interval: 1 })
+      await until(() => back() >= junk.length)
     }
   }
 }

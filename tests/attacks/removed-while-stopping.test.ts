@@ -4,6 +4,7 @@ import { expect, test, vi } from 'vitest'
 import { sample } from '@hawser/contract/examples'
 import { Kind } from '@hawser/contract/terminals'
 import { apiOf, openQuarters, terminal } from '../clients/web.ts'
+import { eventually } from '../harness/eventually.ts'
 
 vi.setConfig({ testTimeout: 60_000 })
 
@@ -15,7 +16,7 @@ test('a member who is removed while the server stops loses the terminal before t
   const owner = await apiOf(quarters, 'owner')
   const stopping = service.reach.stop()
   await owner.namespaces.removeMember({ params: { tenant: sample.tenant, uid: sample.observer.id } })
-  await vi.waitFor(() => expect(service.reach.sessions.has(uid)).toBe(false), { timeout: 10_000 })
+  await eventually(() => expect(service.reach.sessions.has(uid)).toBe(false))
   expect(await shell.hear(Kind.error)).toBe('You may not use this terminal any more.')
   await stopping
 })

@@ -1,9 +1,10 @@
 // A member sends many questions at once to the search, and questions with the cursors of another namespace.
 // The questions of one namespace wait in a short queue, the rest is refused, and another namespace is
 // answered. A crowd of namespaces takes turns: nobody's time runs out because others are before.
-import { expect, test, vi } from 'vitest'
+import { expect, test } from 'vitest'
 import { ApiError } from '@hawser/contract/client'
 import { Failure } from '@hawser/contract/failures'
+import { eventually } from '../harness/eventually.ts'
 import { recordSession } from '../harness/recorded.ts'
 import { sharedPlace } from '../harness/place.ts'
 
@@ -34,14 +35,11 @@ test('a crowd of namespaces takes turns, and what cannot wait is refused at once
 test('a cursor of another namespace shows nothing of it', async () => {
   await recordSession(place.rooms, { lines: Array.from({ length: 9 }, (_, line) => `tern ${line}\r\n`) })
   const query = { text: 'tern', limit: 2 }
-  const next = await vi.waitFor(
-    async () => {
-      const { body } = await place.owner.recordings.find({ query })
-      expect(body.hits).toHaveLength(2)
-      return body.next ?? ''
-    },
-    { timeout: 20_000, interval: 50 },
-  )
+  const next = await eventually(async () => {
+    const { body } = await place.owner.recordings.find({ query })
+    expect(body.hits).toHaveLength(2)
+    return body.next ?? ''
+  })
   const { body } = await place.stranger.recordings.find({ query: { ...query, after: next } })
   expect(body.hits).toEqual([])
   for (const after of ['9007199254740993.0', '0.999999', '1.1'])

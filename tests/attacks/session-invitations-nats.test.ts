@@ -6,11 +6,10 @@ import { Kind } from '@hawser/contract/terminals'
 import { openGuest } from '../clients/shared.ts'
 import { dial } from '../clients/web.ts'
 import { startCluster } from '../cluster/cluster.ts'
+import { eventually } from '../harness/eventually.ts'
 import { startOldAgent } from '../harness/old-agent.ts'
 
 vi.setConfig({ testTimeout: 120_000 })
-
-const soon = { timeout: 15_000, interval: 30 }
 
 test('an invitation is one on all nodes', async () => {
   await using cluster = await startCluster(2)
@@ -19,13 +18,13 @@ test('an invitation is one on all nodes', async () => {
   const [adam, far] = [here.api({ token }), there.api({ token })]
   await using agent = await startOldAgent(here, { version: 2, tenant_id: sample.tenant })
   await adam.devices.accept({ params: { uid: agent.uid } })
-  await vi.waitFor(() => expect(here.reach.tunnels.find(agent.uid)).toBeDefined(), soon)
+  await eventually(() => expect(here.reach.tunnels.find(agent.uid)).toBeDefined())
   const ticket = await adam.terminals.open({
     body: { device: agent.uid, username: 'root', password: 'pilot' },
   })
   using shell = await dial(here, ticket.body.token)
   const uid = (await shell.hear(Kind.session)) as string
-  await vi.waitFor(() => expect(here.rooms.recordings.live(sample.tenant, uid)).toHaveLength(1), soon)
+  await eventually(() => expect(here.rooms.recordings.live(sample.tenant, uid)).toHaveLength(1))
 
   const { body: invitation } = await far.sessions.invite({ params: { uid }, body: { mode: 'watch' } })
   const people = await Promise.all(
@@ -47,7 +46,7 @@ test('an invitation is one on all nodes', async () => {
     .api({ token: bearer })
     .sessions.acceptInvitation({ body: { token: invitation.token } })
   using guest = await openGuest(there.url, uid, { query: `?ticket=${body.token}` })
-  await vi.waitFor(() => expect(guest.said.map(({ kind }) => kind)).toContain('screen'), soon)
+  await eventually(() => expect(guest.said.map(({ kind }) => kind)).toContain('screen'))
   await far.sessions.uninvite({ params: { uid, id: invitation.id } })
   expect(await guest.ended).toBe('You may not watch this session any more.')
 })

@@ -79,7 +79,7 @@ async function run(device: Agent, command: string, proof: Proof): Promise<string
 
 /** Waits for the spare leg to the only device that has one. */
 const spared = async (count = 1): Promise<void> =>
-  vi.waitFor(() => expect(service.reach.spares.size).toBe(count), { timeout: 20_000, interval: 20 })
+  eventually(() => expect(service.reach.spares.size).toBe(count))
 
 test('a refused attempt takes the spare leg with it: the next person gets another one', async () => {
   const device = await newDevice('shared')

@@ -26,10 +26,7 @@ async function going() {
   shell.type('echo moor$((1+1))ed\r')
   await shell.until('moor2ed')
   const ticket = async (api = owner) => (await api.sessions.ticket({ params: { uid } })).body.token
-  await vi.waitFor(async () => expect(await status(uid, `?ticket=${await ticket()}`)).toBe(101), {
-    timeout: 20_000,
-    interval: 200,
-  })
+  await eventually(async () => expect(await status(uid, `?ticket=${await ticket()}`)).toBe(101))
   return { shell, uid, owner, ticket }
 }
 
@@ -150,7 +147,7 @@ test('a namespace has sixty-four live views at a time, and a place that is left 
     const { token } = (await (await apiOf(quarters(), 'operator')).sessions.join({ params: { uid } })).body
     expect(await status(uid, `?ticket=${token}`)).toBe(101)
     for (const socket of open.splice(0)) socket.terminate()
-    await vi.waitFor(async () => void open.push(await live(sessions[0]!)), { timeout: 10_000, interval: 100 })
+    await eventually(async () => void open.push(await live(sessions[0]!)))
   } finally {
     for (const socket of open) socket.terminate()
     for (const { shell } of sessions) shell[Symbol.dispose]()

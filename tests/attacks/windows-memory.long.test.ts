@@ -13,6 +13,7 @@ import { memoryPool } from '../../ssh/src/memory.ts'
 import { message, Reader, type Writer } from '../../ssh/src/wire.ts'
 import { checker, flow } from '../../ssh/test/flow.ts'
 import { startServer } from '../../ssh/test/server.ts'
+import { eventually } from '../harness/eventually.ts'
 import { rudeClient, type RudeClient } from './rude-client.ts'
 
 vi.setConfig({ testTimeout: 120_000 })
@@ -61,7 +62,7 @@ async function openChannels(rude: RudeClient, count: number): Promise<Opened[]> 
     message(Message.channelOpen).string('session').uint32(id).uint32(MiB).uint32(32_768),
   )
   const opened = (): Buffer[] => rude.received.filter(([type]) => type === Message.channelOpenConfirmation)
-  await vi.waitFor(() => expect(opened()).toHaveLength(count), { timeout: 20_000 })
+  await eventually(() => expect(opened()).toHaveLength(count))
   return opened().map((payload) => {
     const fields = new Reader(payload, 5)
     return { id: fields.uint32(), window_bytes: fields.uint32() }
@@ -78,15 +79,12 @@ async function heldBy(rude: RudeClient, before: number, attack: () => Promise<un
 /** The server has read all that was sent, or no longer reads. */
 async function standsStill(rude: RudeClient): Promise<void> {
   let seen = -1
-  await vi.waitFor(
-    () => {
-      const now = rude.socket.bytesWritten - rude.socket.writableLength
-      const same = now === seen
-      seen = now
-      expect(same).toBe(true)
-    },
-    { timeout: 60_000, interval: 1_000 },
-  )
+  await eventually(() => {
+    const now = rude.socket.bytesWritten - rude.socket.writableLength
+    const same = now === seen
+    seen = now
+    expect(same).toBe(true)
+  }, 60_000)
 }
 
 const ignored = Buffer.alloc(64 * 1024)

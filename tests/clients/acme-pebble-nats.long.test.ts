@@ -10,11 +10,11 @@ import { startNats } from '../harness/nats.ts'
 import { startPebble, type Pebble } from '../harness/pebble.ts'
 import { startService, type Service } from '../harness/service.ts'
 import { temporaryFolder } from '../failures/program.ts'
+import { eventually } from '../harness/eventually.ts'
 
 vi.setConfig({ testTimeout: 120_000, hookTimeout: 300_000 })
 
-const eventually = async (check: () => void | Promise<void>): Promise<void> =>
-  vi.waitFor(check, { timeout: 90_000, interval: 100 })
+const inTime = async (check: () => void | Promise<void>): Promise<void> => eventually(check, 90_000)
 
 const where = folder()
 let pebble: Pebble
@@ -64,13 +64,11 @@ test('it is ordered at the first start, renewed before it expires, and kept over
     const early = await fetch(`${service.url}/info`, { redirect: 'manual' })
     expect([308, 503]).toContain(early.status)
     expect((await fetch(`${service.url}/healthcheck`)).status).toBe(200)
-    await eventually(async () =>
-      expect((await served(service))?.subjectaltname).toBe('DNS:first.example.com'),
-    )
+    await inTime(async () => expect((await served(service))?.subjectaltname).toBe('DNS:first.example.com'))
     const first = await served(service)
     const sent = await fetch(`${service.url}/login`, { redirect: 'manual' })
     expect([sent.status, sent.headers.get('location')]).toEqual([308, 'https://first.example.com/login'])
-    await eventually(async () => expect((await served(service))?.serialNumber).not.toBe(first?.serialNumber))
+    await inTime(async () => expect((await served(service))?.serialNumber).not.toBe(first?.serialNumber))
     expect(Date.parse((await served(service))?.valid_to ?? '')).toBeGreaterThan(
       Date.parse(first?.valid_to ?? ''),
     )
@@ -80,7 +78,7 @@ test('it is ordered at the first start, renewed before it expires, and kept over
       expect((await fetch(`${service.url}/.well-known/acme-challenge/${token}`)).status).toBe(404)
   }
   await using again = await startService({ env: settings('first.example.com'), folder: data.path })
-  await eventually(async () => expect(await served(again)).toBeDefined())
+  await inTime(async () => expect(await served(again)).toBeDefined())
   expect(events(again, 'certificate.issued')).toHaveLength(0)
   expect(pebble.issued() - before).toBe(2)
 })
@@ -88,7 +86,7 @@ test('it is ordered at the first start, renewed before it expires, and kept over
 test('what cannot be verified is told in a sentence and retried later, not at once', async () => {
   await pebble.pointTo('second.example.com', '127.0.0.9')
   await using service = await startService({ env: settings('second.example.com') })
-  await eventually(() => expect(events(service, 'certificate.failed')).toHaveLength(1))
+  await inTime(() => expect(events(service, 'certificate.failed')).toHaveLength(1))
   const [failure] = events(service, 'certificate.failed')
   expect(failure?.['message']).toMatch(
     /^The ACME server could not verify second\.example\.com \(.+\)\. Port 80 of second\.example\.com must lead to HAWSER_HTTP/,
@@ -100,7 +98,7 @@ test('what cannot be verified is told in a sentence and retried later, not at on
 
   await pebble.pointTo('second.example.com', undefined)
   service.clock.forward(80_000)
-  await eventually(async () => expect((await served(service))?.subjectaltname).toBe('DNS:second.example.com'))
+  await inTime(async () => expect((await served(service))?.subjectaltname).toBe('DNS:second.example.com'))
   expect(events(service, 'certificate.failed')).toHaveLength(1)
 })
 
@@ -108,7 +106,7 @@ test('an ACME server that is away is told, with its address', async () => {
   await using service = await startService({
     env: { ...settings('away.example.com'), HAWSER_ACME_DIRECTORY: 'https://127.0.0.1:7099/dir' },
   })
-  await eventually(() => expect(events(service, 'certificate.failed')).toHaveLength(1))
+  await inTime(() => expect(events(service, 'certificate.failed')).toHaveLength(1))
   expect(events(service, 'certificate.failed')[0]?.['message']).toBe(
     'The ACME server https://127.0.0.1:7099/dir did not answer as expected (fetch failed, ECONNREFUSED).',
   )
@@ -129,7 +127,7 @@ test('of two nodes one orders, the other answers the challenge, and both serve i
   await using second = await startService({ database, env: shared })
   const both = async (): Promise<(string | undefined)[]> =>
     Promise.all([first, second].map(async (node) => (await served(node))?.serialNumber))
-  await eventually(async () => {
+  await inTime(async () => {
     const [one, other] = await both()
     expect(one).toBeDefined()
     expect(other).toBe(one)

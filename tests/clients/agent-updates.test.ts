@@ -50,7 +50,7 @@ describe.runIf(isRoot)(`an installed agent (${onlyAsRoot})`, () => {
 
   const device = async (): Promise<Device> => (await owner.devices.get({ params: { uid: agent.uid } })).body
   const until = async (check: (device: Device) => void): Promise<void> =>
-    vi.waitFor(async () => check(await device()), { timeout: 40_000, interval: 200 })
+    eventually(async () => check(await device()), 40_000)
   /** Offers an agent and asks for it. The present one hears of it through its tunnel, when its turn comes. */
   async function update(next: FakeAgent): Promise<void> {
     offerFakeAgent(served(), next)

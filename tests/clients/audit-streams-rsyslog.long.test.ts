@@ -11,6 +11,7 @@ import { theServer } from '../../server/src/domain/audit/audit.ts'
 import { hour_ms } from '../../server/src/kit/clock.ts'
 import { folder, freePort, type Folder } from '../../ssh/test/programs.ts'
 import { certificates } from '../harness/engine.ts'
+import { eventually } from '../harness/eventually.ts'
 import { startPlace, type Place } from '../harness/place.ts'
 import { receiverCa } from '../harness/receivers.ts'
 
@@ -45,7 +46,7 @@ action(type="omfile" file="${where.file('messages')}" template="fields" flushOnT
     await once(socket, 'connect')
     socket.destroy()
   }
-  await vi.waitFor(() => Promise.all(Object.values(ports).map(listens)), { timeout: 20_000, interval: 50 })
+  await eventually(() => Promise.all(Object.values(ports).map(listens)))
   const stop = async (): Promise<void> => {
     if (child.exitCode !== null || child.signalCode !== null) return
     child.kill('SIGKILL')
@@ -97,9 +98,7 @@ test.each(['tcp', 'tls'] as const)('over %s', async (kind) => {
     await place.rooms.streams.settle()
     expect(await shown()).toMatchObject({ state: 'sending', unsent: 0, error: '' })
     const entries = await sent()
-    await vi.waitFor(() => expect(written(where).map(({ entry }) => entry)).toEqual(entries), {
-      timeout: 20_000,
-    })
+    await eventually(() => expect(written(where).map(({ entry }) => entry)).toEqual(entries))
     expect(written(where)[0]?.fields).toMatch(
       /^13 5 hawser\.test hawser audit-stream\.created \[origin software="Hawser" swVersion="[\d.]+"\]$/,
     )
@@ -111,7 +110,5 @@ test.each(['tcp', 'tls'] as const)('over %s', async (kind) => {
   place.clock.forward(hour_ms)
   await place.rooms.streams.settle()
   const entries = await sent()
-  await vi.waitFor(() => expect(written(where).map(({ entry }) => entry)).toEqual(entries), {
-    timeout: 20_000,
-  })
+  await eventually(() => expect(written(where).map(({ entry }) => entry)).toEqual(entries))
 })

@@ -1,6 +1,7 @@
 // A terminal of the console in a real browser, as a test works in it: what it shows, and what is typed.
 import type { Page } from 'playwright-core'
-import { expect, vi } from 'vitest'
+import { expect } from 'vitest'
+import { eventually } from '../harness/eventually.ts'
 import { fill, press, signedInTo } from './console.ts'
 import type { Quarters } from './web.ts'
 
@@ -10,7 +11,7 @@ export const shown = async (page: Page): Promise<string> =>
     .join('\n')
     .replaceAll('\u00a0', ' ')
 export const showing = async (page: Page, pattern: RegExp): Promise<void> =>
-  vi.waitFor(async () => expect(await shown(page)).toMatch(pattern), { timeout: 60_000, interval: 50 })
+  eventually(async () => expect(await shown(page)).toMatch(pattern), 60_000)
 export const type = async (page: Page, line: string): Promise<void> => {
   await page.locator('.terminal-panel:not([data-inert]) .xterm-screen').click()
   await page.keyboard.type(`${line}\n`)

@@ -3,10 +3,11 @@
 import { existsSync } from 'node:fs'
 import path from 'node:path'
 import { stripVTControlCharacters } from 'node:util'
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { sample } from '@hawser/contract/examples'
 import { openDesk, type Desk } from '../../cli/test/program.ts'
 import { run } from '../../ssh/test/programs.ts'
+import { eventually } from '../harness/eventually.ts'
 import { startService, type Service } from '../harness/service.ts'
 import { buildWorld } from '../harness/world.ts'
 import { openTerminal, type Terminal } from './terminal.ts'
@@ -43,9 +44,8 @@ async function completed(terminal: Terminal, typed: string, becomes: string): Pr
   terminal.type(`${typed}\t`)
   // While the shell asks our program, what is typed need not reach its line editor.
   const word = becomes.split(' ').at(-1)!
-  await vi.waitFor(
-    () => expect(stripVTControlCharacters(terminal.shown()).trimEnd().endsWith(word)).toBe(true),
-    { timeout: 20_000 },
+  await eventually(() =>
+    expect(stripVTControlCharacters(terminal.shown()).trimEnd().endsWith(word)).toBe(true),
   )
   terminal.type('\u0001echo \u0005\r')
   await terminal.until(new RegExp(`[\\r\\n]${becomes}\\r\\n`))

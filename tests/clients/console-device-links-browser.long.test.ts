@@ -1,9 +1,10 @@
 // What the console shows and takes about the links of devices: how long sessions wait for a device whose
 // connection is lost, how often a device pings, what it has used by day, and its data budget.
-import { expect, test, vi } from 'vitest'
+import { expect, test } from 'vitest'
 import { sample } from '@hawser/contract/examples'
 import { mostGrace_s } from '@hawser/contract/tunnel'
 import { sharedBrowser } from '../harness/browser.ts'
+import { eventually } from '../harness/eventually.ts'
 import { startService } from '../harness/service.ts'
 import { buildWorld } from '../harness/world.ts'
 import { field, fill, goTo, press, seen, signIn, signOut, visitAs } from './console.ts'
@@ -29,7 +30,7 @@ test('an owner says how long sessions wait, and a member who may not change it r
   expect(await stored()).toBe(300)
   await fill(page, { [grace]: '90' })
   await press(page, 'Save the settings')
-  await vi.waitFor(async () => expect(await stored()).toBe(90), { timeout: 30_000 })
+  await eventually(async () => expect(await stored()).toBe(90))
   await signOut(page)
   await signIn(page, sample.observer)
   await goTo(page, 'Settings and members')

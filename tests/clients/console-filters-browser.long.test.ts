@@ -9,6 +9,7 @@ import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { sample } from '@hawser/contract/examples'
 import { buildOf, offerFakeAgent } from '../harness/agent-release.ts'
 import { openBrowser, visit } from '../harness/browser.ts'
+import { eventually } from '../harness/eventually.ts'
 import { startService, type Service } from '../harness/service.ts'
 import { buildWorld, type World } from '../harness/world.ts'
 import { enrol, query, row } from './console.ts'
@@ -75,7 +76,7 @@ const offers = (page: Page) => page.getByRole('listbox', { name: 'Suggestions' }
 const names = (page: Page) =>
   page.getByRole('table', { name: 'Devices' }).locator('tbody strong').allTextContents()
 const listed = (page: Page, wanted: readonly string[]) =>
-  vi.waitFor(async () => expect(await names(page)).toEqual(wanted), { timeout: 30_000, interval: 50 })
+  eventually(async () => expect(await names(page)).toEqual(wanted))
 const pumps = (fits: (n: number) => boolean): string[] =>
   Array.from({ length: 30 }, (_, n) => n).flatMap((n) =>
     fits(n) ? [`pump-${String(n).padStart(2, '0')}`] : [],
@@ -113,7 +114,7 @@ test('filters are typed with a blank after them, narrow the list together, and g
     pumps((n) => n % 2 === 0),
   )
   await page.keyboard.press('Backspace')
-  await vi.waitFor(() => expect(query(page)).toBe(''))
+  await eventually(() => expect(query(page)).toBe(''))
   expect(await chips(page).count()).toBe(0)
   expect(person.refusals).toEqual([])
   expect(person.troubles).toEqual([])
@@ -143,7 +144,7 @@ test('by keys alone: what is offered is gone through, taken with Enter or Tab, a
   await page.keyboard.press('ArrowDown')
   await page.keyboard.press('Enter')
   expect(await finder(page).inputValue()).toBe('tag:')
-  await vi.waitFor(async () =>
+  await eventually(async () =>
     expect(await offers(page).allTextContents()).toContain('tag:lock With this tag'),
   )
   await page.keyboard.type('wha')
@@ -156,7 +157,7 @@ test('by keys alone: what is offered is gone through, taken with Enter or Tab, a
   expect(await finder(page).inputValue()).toBe('')
   // Without its name, from what the devices have.
   await page.keyboard.type('alpi')
-  await vi.waitFor(async () =>
+  await eventually(async () =>
     expect(await offers(page).first().textContent()).toBe('os:Alpine Operating system'),
   )
   expect(await marked()).toBeUndefined()
@@ -173,7 +174,7 @@ test('by keys alone: what is offered is gone through, taken with Enter or Tab, a
   await page.keyboard.press('Tab')
   expect(await page.evaluate(`document.activeElement.getAttribute('aria-label')`)).toBe('Remove all filters')
   await page.keyboard.press('Enter')
-  await vi.waitFor(() => expect(query(page)).toBe(''))
+  await eventually(() => expect(query(page)).toBe(''))
   expect(await page.evaluate(`document.activeElement.getAttribute('role')`)).toBe('combobox')
   expect(await finder(page).inputValue()).toBe('')
   expect(person.refusals).toEqual([])
@@ -188,27 +189,27 @@ test('the address is all there is: back and forth, an old link, a kept view and 
   expect(await shown()).toEqual(['Offline ', 'Tag: lock '])
   expect(await finder(page).inputValue()).toBe('pump')
   await page.getByRole('button', { name: 'Remove the filter Offline' }).click()
-  await vi.waitFor(() => expect(query(page)).toBe('?sort=seen&find=pump&tag=lock'))
+  await eventually(() => expect(query(page)).toBe('?sort=seen&find=pump&tag=lock'))
   await finder(page).fill('')
-  await vi.waitFor(() => expect(query(page)).toBe('?sort=seen&tag=lock'))
+  await eventually(() => expect(query(page)).toBe('?sort=seen&tag=lock'))
   await finder(page).pressSequentially('unseen:7d ', { delay: 5 })
   await finder(page).pressSequentially('pump-0', { delay: 400 })
-  await vi.waitFor(() => expect(query(page)).toBe('?sort=seen&find=pump-0&tag=lock&unseen=7d'))
+  await eventually(() => expect(query(page)).toBe('?sort=seen&find=pump-0&tag=lock&unseen=7d'))
   // Words are one step, however slowly they were typed.
   await page.goBack()
-  await vi.waitFor(() => expect(query(page)).toBe('?sort=seen&tag=lock&unseen=7d'))
+  await eventually(() => expect(query(page)).toBe('?sort=seen&tag=lock&unseen=7d'))
   expect(await finder(page).inputValue()).toBe('')
   expect(await shown()).toEqual(['Tag: lock ', 'Not seen for 7 days '])
   await page.goBack()
-  await vi.waitFor(async () => expect(await shown()).toEqual(['Tag: lock ']))
+  await eventually(async () => expect(await shown()).toEqual(['Tag: lock ']))
   await page.goBack()
   await page.goBack()
-  await vi.waitFor(async () => expect(await shown()).toEqual(['Offline ', 'Tag: lock ']))
+  await eventually(async () => expect(await shown()).toEqual(['Offline ', 'Tag: lock ']))
   expect(await finder(page).inputValue()).toBe('pump')
   for (let n = 0; n < 4; n += 1) await page.goForward()
-  await vi.waitFor(async () => expect(await finder(page).inputValue()).toBe('pump-0'))
+  await eventually(async () => expect(await finder(page).inputValue()).toBe('pump-0'))
   await page.reload()
-  await vi.waitFor(async () => expect(await shown()).toEqual(['Tag: lock ', 'Not seen for 7 days ']))
+  await eventually(async () => expect(await shown()).toEqual(['Tag: lock ', 'Not seen for 7 days ']))
   expect(person.troubles).toEqual([])
 })
 
@@ -232,12 +233,11 @@ test('each filter is one that the server applies', async () => {
     await finder(page).fill(typed)
     await page.keyboard.press('Enter')
     // crane-1 of the world is no pump, and says what it says.
-    await vi.waitFor(
-      async () => expect((await names(page)).filter((name) => name.startsWith('pump'))).toEqual(pumps(fits)),
-      { timeout: 30_000, interval: 50 },
+    await eventually(async () =>
+      expect((await names(page)).filter((name) => name.startsWith('pump'))).toEqual(pumps(fits)),
     )
     await page.getByRole('button', { name: 'Remove all filters' }).click()
-    await vi.waitFor(() => expect(query(page)).toBe(''))
+    await eventually(() => expect(query(page)).toBe(''))
   }
   expect(person.refusals).toEqual([])
   expect(person.troubles).toEqual([])
@@ -273,13 +273,13 @@ test.each([
   )
   // The focus did not leave the field.
   await finder(page).pressSequentially('is:offline ')
-  await vi.waitFor(async () => expect(await chips(page).count()).toBe(2))
+  await eventually(async () => expect(await chips(page).count()).toBe(2))
   if (width > 500) expect(await top()).toBe(before)
   expect(await violations(page)).toEqual([])
   expect(await fits()).toBe(true)
   // Many of them leave room to type in one line.
   await finder(page).pressSequentially('os:debian arch:amd64 name:pump ip:198.51 mac:02:00 added:90d ')
-  await vi.waitFor(async () => expect(await chips(page).count()).toBe(8))
+  await eventually(async () => expect(await chips(page).count()).toBe(8))
   if (width > 500) expect(await top()).toBe(before)
   expect((await finder(page).boundingBox())?.width).toBeGreaterThan(80)
   await finder(page).pressSequentially('x')
@@ -306,12 +306,9 @@ test.each([
     const id = await shown.getAttribute('aria-describedby')
     return id === null ? '' : page.evaluate<string>(`document.getElementById('${id}').textContent`)
   }
-  await vi.waitFor(async () => expect(await said()).toBe(before === 0 ? '' : `${before} waiting`))
+  await eventually(async () => expect(await said()).toBe(before === 0 ? '' : `${before} waiting`))
   await enrol(service, sample.tenant, `new-${width}`, `02:00:00:00:01:${width % 90}`)
-  await vi.waitFor(async () => expect(await said()).toBe(`${before + 1} waiting`), {
-    timeout: 30_000,
-    interval: 100,
-  })
+  await eventually(async () => expect(await said()).toBe(`${before + 1} waiting`))
   expect(await page.locator('.count[data-tone=wait]:visible').count()).toBe(1)
   expect(person.troubles).toEqual([])
 })

@@ -69,15 +69,12 @@ const sortBy = (page: Page, name: string) =>
 /** The row in the middle of the window, once it has come to rest. */
 async function rowAtRest(page: Page): Promise<number> {
   let before = -1
-  await vi.waitFor(
-    async () => {
-      const now = await page.evaluate<number>(`Math.floor((scrollY + innerHeight / 2) / 32) - 8`)
-      const same = now === before
-      before = now
-      expect(same).toBe(true)
-    },
-    { timeout: 30_000, interval: 300 },
-  )
+  await eventually(async () => {
+    const now = await page.evaluate<number>(`Math.floor((scrollY + innerHeight / 2) / 32) - 8`)
+    const same = now === before
+    before = now
+    expect(same).toBe(true)
+  })
   return before
 }
 /** Beyond what is on a screen there are only the rows beside it. */
@@ -144,15 +141,12 @@ test('a search finds all that fit, also beyond those that the server counts', as
   await named(page, nameOf(50_000)).waitFor()
   // There is room for more once the last row is there, so the end moves on.
   const last = page.locator('tbody tr[data-row]').last()
-  await vi.waitFor(
-    async () => {
-      const row = Number(await last.getAttribute('data-row', { timeout: 5000 }))
-      expect(await last.locator('strong').textContent()).toBe(nameOf(50_000 + row))
-      if (row < 1200) await page.evaluate('scrollTo(0, document.documentElement.scrollHeight)')
-      expect(row).toBeGreaterThan(1199)
-    },
-    { timeout: 60_000, interval: 100 },
-  )
+  await eventually(async () => {
+    const row = Number(await last.getAttribute('data-row', { timeout: 5000 }))
+    expect(await last.locator('strong').textContent()).toBe(nameOf(50_000 + row))
+    if (row < 1200) await page.evaluate('scrollTo(0, document.documentElement.scrollHeight)')
+    expect(row).toBeGreaterThan(1199)
+  }, 60_000)
   // One of fifty tags: a count that is known to its end.
   await page.goto('/devices?tag=site-7')
   await named(page, nameOf(7)).waitFor()

@@ -1,9 +1,10 @@
 // The command palette with the keyboard alone: pages, things and verbs; what cannot be undone asks first;
 // what the role does not allow says so; and what the server finds late moves nothing that was there.
 import type { Page } from 'playwright-core'
-import { expect, test, vi } from 'vitest'
+import { expect, test } from 'vitest'
 import { sample } from '@hawser/contract/examples'
 import { sharedBrowser, violations } from '../harness/browser.ts'
+import { eventually } from '../harness/eventually.ts'
 import { sharedPlace } from '../harness/place.ts'
 import { recordSession } from '../harness/recorded.ts'
 import { enrol, heading, query, seen, told, visitAs } from './console.ts'
@@ -43,7 +44,7 @@ test('verbs act on what they fit, and ask where it matters', async () => {
   expect(await results(page).filter({ hasText: 'crane-1' }).count()).toBe(0)
   expect(await violations(page)).toEqual([])
   await page.keyboard.type('quay-g')
-  await vi.waitFor(async () => expect(await results(page).count()).toBe(1), 30_000)
+  await eventually(async () => expect(await results(page).count()).toBe(1))
   await page.keyboard.press('Enter')
   await told(page, 'quay-gate is accepted.')
   expect((await place.owner.devices.get({ params: { uid: gate } })).body.status).toBe('accepted')
@@ -104,7 +105,7 @@ test('verbs act on what they fit, and ask where it matters', async () => {
 test('recordings are searched from the palette', async () => {
   await recordSession(place.rooms, { lines: ['a heron lands\r\n'] })
   const find = async () => (await place.owner.recordings.find({ query: { text: 'heron' } })).body.hits
-  await vi.waitFor(async () => expect(await find()).toHaveLength(1), { timeout: 20_000 })
+  await eventually(async () => expect(await find()).toHaveLength(1))
   await using person = await visitAs(sample.administrator, browser, place)
   const { page } = person
   await type(page, 'search recordings for heron')
@@ -151,7 +152,7 @@ test('what the server finds late comes below, and moves nothing', async () => {
   await results(page).first().waitFor()
   await page.keyboard.press('ArrowDown')
   const focused = () => box(page).getAttribute('aria-activedescendant')
-  await vi.waitFor(async () => expect(await focused()).not.toBeNull(), 30_000)
+  await eventually(async () => expect(await focused()).not.toBeNull())
   const before = await results(page).allInnerTexts()
   const at = await focused()
   open()

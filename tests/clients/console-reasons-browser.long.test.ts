@@ -1,9 +1,10 @@
 // Reasons in the console: a device that is offline says why, its timeline is on its page, and an administrator asks
 // who gets in. An observer sees the timeline and is not offered the question.
-import { beforeAll, expect, test, vi } from 'vitest'
+import { beforeAll, expect, test } from 'vitest'
 import { sample } from '@hawser/contract/examples'
 import { sharedBrowser, visit } from '../harness/browser.ts'
 import { startAgent } from '../harness/agent.ts'
+import { until } from '../harness/eventually.ts'
 import { sharedPlace } from '../harness/place.ts'
 import { fill, goTo, heading, press, seen, visitAs } from './console.ts'
 
@@ -13,12 +14,10 @@ beforeAll(async () => {
   await using agent = await startAgent(place, { hostname: 'davit' })
   agent.kill('SIGTERM')
   await agent.ended
-  await vi.waitUntil(
-    async () =>
-      (await place.observer.devices.get({ params: { uid: agent.uid } })).body.offline_reason?.startsWith(
-        'Its agent was stopped at ',
-      ),
-    20_000,
+  await until(async () =>
+    (await place.observer.devices.get({ params: { uid: agent.uid } })).body.offline_reason?.startsWith(
+      'Its agent was stopped at ',
+    ),
   )
 })
 

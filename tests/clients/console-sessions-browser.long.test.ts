@@ -1,9 +1,10 @@
 // Sessions in the console: filters in the address with chips that remove them, live sessions first, refused logins
 // with their reasons, and links to a moment of a recording, also for who has to sign in before.
 import type { Page } from 'playwright-core'
-import { expect, test, vi } from 'vitest'
+import { expect, test } from 'vitest'
 import { sample } from '@hawser/contract/examples'
 import { sharedBrowser, violations, visit } from '../harness/browser.ts'
+import { eventually } from '../harness/eventually.ts'
 import { sharedPlace } from '../harness/place.ts'
 import {
   field,
@@ -310,7 +311,7 @@ test('a link to a moment opens the player there, after a sign-in as well', async
   for (const t of ['-5', 'soon', '%7B%7D']) {
     await page.goto(`/sessions/${uid}?t=${t}`)
     await page.getByRole('button', { name: 'Play', exact: true }).waitFor()
-    await vi.waitFor(async () => expect(await time.textContent()).toBe('0:00'), 30_000)
+    await eventually(async () => expect(await time.textContent()).toBe('0:00'))
     expect(await shown.innerText()).not.toContain('second words')
   }
   expect(person.refusals).toEqual([])

@@ -17,6 +17,7 @@ import {
 } from '@hawser/ssh'
 import { openDesk } from '../../cli/test/program.ts'
 import { startDoor, type Door } from '../attacks/door.ts'
+import { eventually } from '../harness/eventually.ts'
 import { times } from '../harness/tier.ts'
 import { dial } from './web.ts'
 
@@ -235,13 +236,10 @@ describe('each step says what it found', () => {
     const api = strict.service.api({ token: await strict.world.token('administrator') })
     // A refusal is told when the connection is over.
     strict.leave()
-    await vi.waitFor(
-      async () => {
-        const { body } = await api.logins.explain({ body: asked })
-        expect(about(body.steps, 'attempts')).toMatchObject([{ verdict: 'refused' }])
-      },
-      { timeout: 20_000, interval: 100 },
-    )
+    await eventually(async () => {
+      const { body } = await api.logins.explain({ body: asked })
+      expect(about(body.steps, 'attempts')).toMatchObject([{ verdict: 'refused' }])
+    })
   })
 })
 
@@ -253,10 +251,7 @@ async function logsIn(via: LoginClient, username: string, source: string, key: P
     })
     using shell = await dial(door.service, body.token, { headers: { 'x-forwarded-for': source } })
     const next = (...kinds: number[]) =>
-      vi.waitFor(() => shell.news.find(({ kind }) => kinds.includes(kind)) ?? expect.unreachable(), {
-        timeout: 20_000,
-        interval: 20,
-      })
+      eventually(() => shell.news.find(({ kind }) => kinds.includes(kind)) ?? expect.unreachable())
     const asked = await next(Kind.signature, Kind.error)
     if (asked.kind === Kind.error) return false
     const signature = sign(null, Buffer.from(String(asked.data), 'base64'), key.object)

@@ -3,6 +3,7 @@
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { Closing } from '@hawser/contract/terminals'
 import { sharedBrowser, visit } from '../harness/browser.ts'
+import { eventually } from '../harness/eventually.ts'
 import { showing, shown, type } from './browser-terminal.ts'
 import { seen } from './console.ts'
 import { begin, openRestarts, restored, type Restarts } from './restarts.ts'
@@ -58,7 +59,7 @@ test.each([
   expect((await restarts.list()).map(({ uid }) => uid)).toEqual([session!.uid])
   await page.keyboard.type('exit\n')
   await seen(page, 'The session has ended.')
-  await vi.waitFor(async () => expect(await restarts.list()).toEqual([]), { timeout: 20_000 })
+  await eventually(async () => expect(await restarts.list()).toEqual([]))
 })
 
 test('a page that comes back to a server that stops is told to try again, and not that it is over', async () => {

@@ -18,6 +18,7 @@ import {
 } from '@hawser/ssh'
 import { makePerson } from '../../agent/test/person.ts'
 import { startAgent, type Agent } from '../harness/agent.ts'
+import { eventually } from '../harness/eventually.ts'
 import { startLink, type Link } from '../harness/link.ts'
 import { startService, type Service } from '../harness/service.ts'
 import { buildWorld } from '../harness/world.ts'
@@ -103,7 +104,7 @@ async function run(device: Agent, command: string, proof: Proof, input = ''): Pr
   await channel.close()
   await listening
   // What follows a login would count as part of the next one.
-  await vi.waitFor(() => expect(service.reach.spares.isReady(device.uid)).toBe(true), { timeout: 20_000 })
+  await eventually(() => expect(service.reach.spares.isReady(device.uid)).toBe(true))
   return { status, output, roundTrips, took_ms }
 }
 

@@ -1,8 +1,9 @@
 // Search in the console: an administrator finds a line of a recording, sees it with the lines around it, and
 // opens the player at that moment. Markup that a device wrote is text, and nothing else.
-import { expect, test, vi } from 'vitest'
+import { expect, test } from 'vitest'
 import { sample } from '@hawser/contract/examples'
 import { sharedBrowser } from '../harness/browser.ts'
+import { eventually } from '../harness/eventually.ts'
 import { sharedPlace } from '../harness/place.ts'
 import { recordSession } from '../harness/recorded.ts'
 import { fill, goTo, heading, press, seen, visitAs } from './console.ts'
@@ -15,7 +16,7 @@ test('a line is found, shown with its context, and opens the player', async () =
     lines: ['first line\r\n', 'the pelican <b>&amp;</b> lands\r\n', 'last line\r\n'],
   })
   const find = async () => (await place.owner.recordings.find({ query: { text: 'pelican' } })).body.hits
-  await vi.waitFor(async () => expect(await find()).toHaveLength(1), { timeout: 20_000 })
+  await eventually(async () => expect(await find()).toHaveLength(1))
   await using person = await visitAs(sample.administrator, browser, place)
   const { page } = person
   await goTo(page, 'Sessions')
@@ -46,7 +47,7 @@ test('what was shown while somebody typed in the session of another person is fo
     between: () => place.clock.forward(1_000),
   })
   const find = async () => (await place.owner.recordings.find({ query: { text: 'heron' } })).body.hits
-  await vi.waitFor(async () => expect(await find()).toHaveLength(2), { timeout: 20_000 })
+  await eventually(async () => expect(await find()).toHaveLength(2))
   await using person = await visitAs(sample.administrator, browser, place)
   const { page } = person
   await goTo(page, 'Sessions')

@@ -1,7 +1,8 @@
 // A second person in a live session: a client of the WebSocket that watches and types.
-import { expect, vi } from 'vitest'
+import { expect } from 'vitest'
 import type { LiveMessage, ParticipantMessage, Presence } from '@hawser/contract/sharing'
 import { dialWebSocket } from '@hawser/mux'
+import { eventually } from '../harness/eventually.ts'
 
 export interface Guest extends Disposable {
   /** What the terminal showed so far. */
@@ -54,9 +55,9 @@ export async function openGuest(url: string, uid: string, way: GuestWay): Promis
     sayRaw: (text) => socket.send(text),
     type: (text) => socket.send(Buffer.from(text)),
     pause: () => socket.pause(),
-    until: async (pattern) => vi.waitFor(() => expect(shown).toMatch(pattern), { timeout: 20_000 }),
+    until: async (pattern) => eventually(() => expect(shown).toMatch(pattern)),
     async present(expected) {
-      await vi.waitFor(() => expect(presence()).toMatchObject(expected), { timeout: 20_000 })
+      await eventually(() => expect(presence()).toMatchObject(expected))
       return presence()!
     },
     ended,

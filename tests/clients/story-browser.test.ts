@@ -6,10 +6,11 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'
 import { Secret, TOTP } from 'otpauth'
-import { expect, test, vi } from 'vitest'
+import { expect, test } from 'vitest'
 import { makePerson } from '../../agent/test/person.ts'
 import { startAgent } from '../harness/agent.ts'
 import { sharedBrowser, visit } from '../harness/browser.ts'
+import { eventually } from '../harness/eventually.ts'
 import { startService } from '../harness/service.ts'
 import {
   choose,
@@ -99,8 +100,7 @@ test('from an empty server to the replay of the first session', async () => {
   await press(page, 'Open the terminal')
   const shown = async (): Promise<string> =>
     (await page.locator('.xterm-rows > div').allTextContents()).join('\n')
-  const showing = (pattern: RegExp) =>
-    vi.waitFor(async () => expect(await shown()).toMatch(pattern), { timeout: 60_000, interval: 50 })
+  const showing = (pattern: RegExp) => eventually(async () => expect(await shown()).toMatch(pattern), 60_000)
   await showing(/[$#]/)
   await page.locator('.xterm-screen').click()
   await page.keyboard.type('echo all-$((40+2))-aboard\n')

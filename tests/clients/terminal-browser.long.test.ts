@@ -7,7 +7,7 @@ import { readFileSync, rmSync, writeFileSync, mkdtempSync } from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'
 import type { Page } from 'playwright-core'
-import { afterAll, expect, test, vi } from 'vitest'
+import { afterAll, expect, test } from 'vitest'
 import { sample } from '@hawser/contract/examples'
 import { blobOf, privateKeyFile, privateKeyFrom, publicKeyLine } from '@hawser/ssh'
 import { sharedBrowser, violations, visit } from '../harness/browser.ts'
@@ -52,7 +52,7 @@ test('a person opens a terminal from the list, works in it, copies files both wa
   }
   const [rows, cols] = await size()
   await page.setViewportSize({ width: 1000, height: 640 })
-  await vi.waitFor(async () => {
+  await eventually(async () => {
     const [fewerRows, fewerCols] = await size()
     expect(fewerRows).toBeLessThan(rows!)
     expect(fewerCols).toBeLessThan(cols!)
@@ -60,7 +60,7 @@ test('a person opens a terminal from the list, works in it, copies files both wa
   const [, now] = await size()
   await press(page, 'Settings')
   await press(page, 'Larger')
-  await vi.waitFor(async () => expect((await size())[1]).toBeLessThan(now!), 60_000)
+  await eventually(async () => expect((await size())[1]).toBeLessThan(now!), 60_000)
 
   // Found in what was shown, and copied from it.
   await type(page, 'echo anchor-chain')
@@ -93,7 +93,7 @@ test('a person opens a terminal from the list, works in it, copies files both wa
   writeFileSync(local, 'short')
   await page.getByLabel('Files to upload').setInputFiles(local)
   await press(page, 'Replace it')
-  await vi.waitFor(
+  await eventually(
     () => expect(readFileSync(path.join(user.home, 'tide table.bin'), 'utf8')).toBe('short'),
     60_000,
   )

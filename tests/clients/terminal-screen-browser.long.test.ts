@@ -2,7 +2,7 @@
 // last line is whole, and a stopped upload costs nobody a file.
 import { chmodSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
-import { expect, test, vi } from 'vitest'
+import { expect, test } from 'vitest'
 import { sharedBrowser, visit } from '../harness/browser.ts'
 import { eventually } from '../harness/eventually.ts'
 import { startLink } from '../harness/link.ts'
@@ -63,14 +63,14 @@ test('an upload that is stopped leaves the file that it would have replaced', as
     .getByLabel('Files to upload')
     .setInputFiles({ name: 'chart.bin', mimeType: 'text/plain', buffer: Buffer.alloc(8_000_000, 'new ') })
   await press(page, 'Replace it')
-  await vi.waitFor(
+  await eventually(
     async () => expect(await page.getByLabel('chart.bin, transferred').getAttribute('value')).not.toBe('0'),
     60_000,
   )
   expect(readdirSync(place)).toHaveLength(2)
   await press(page, 'Stop chart.bin')
   await seen(page, 'stopped')
-  await vi.waitFor(() => expect(readdirSync(place)).toEqual(['chart.bin']), 60_000)
+  await eventually(() => expect(readdirSync(place)).toEqual(['chart.bin']), 60_000)
   expect(readFileSync(target, 'utf8')).toBe('the only chart')
   expect(person.troubles).toEqual([])
 })

@@ -1,7 +1,8 @@
 // A program on a terminal of its own, with somebody in front of it: what is shown is read as it comes, and
 // what a test types are keys on a keyboard.
 import { spawn, type IPty } from '@lydell/node-pty'
-import { expect, vi } from 'vitest'
+import { expect } from 'vitest'
+import { eventually } from '../harness/eventually.ts'
 
 export interface Terminal extends Disposable {
   /** All that was shown so far. */
@@ -41,7 +42,7 @@ export function openTerminal(
     resize: (columns, rows) => pty.resize(columns, rows),
     kill: (signal) => pty.kill(signal),
     async until(pattern) {
-      await vi.waitFor(() => expect(shown).toMatch(pattern), { timeout: 20_000 })
+      await eventually(() => expect(shown).toMatch(pattern))
       return pattern.exec(shown)![1] ?? ''
     },
     ended,

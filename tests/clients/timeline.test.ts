@@ -94,13 +94,10 @@ test('a link that goes silent: since when its network is gone, and after how lon
   link.silence()
   service.clock.forward(40_000)
   // As somebody does who waits for the device in vain.
-  await vi.waitFor(
-    () => {
-      tunnel.check?.()
-      expect(service.reach.tunnels.find(silent.uid)).toBeUndefined()
-    },
-    { timeout: 30_000, interval: 500 },
-  )
+  await eventually(() => {
+    tunnel.check?.()
+    expect(service.reach.tunnels.find(silent.uid)).toBeUndefined()
+  })
   link.resume()
   expect(await offline(silent.uid)).toMatch(
     new RegExp(`^Its network has been gone since ${moment}; the server noticed after [45]\\d s\\.$`),

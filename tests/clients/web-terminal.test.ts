@@ -2,7 +2,7 @@
 // arrives, what is shown comes back, by password and by keys that real WebCrypto signs with; the session is
 // one like any other, with its record, its recording, its announcement and its end.
 import { generateKeyPairSync, randomUUID } from 'node:crypto'
-import { describe, expect, test, vi } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { sample } from '@hawser/contract/examples'
 import { Kind, mostUnshown_bytes } from '@hawser/contract/terminals'
 import { blobOf, fingerprintMd5, publicKeyLine } from '@hawser/ssh'
@@ -13,13 +13,10 @@ import { apiOf, dial, openQuarters, sharedQuarters, terminal, ticket, type Diall
 const quarters = sharedQuarters()
 /** A new size and what is typed after it take different ways, so that one asks until it has arrived. */
 const asking = async (ask: () => void, shell: Dialled, answer: string): Promise<void> =>
-  vi.waitFor(
-    () => {
-      if (!shell.text().includes(answer)) ask()
-      expect(shell.text()).toContain(answer)
-    },
-    { timeout: 20_000, interval: 200 },
-  )
+  eventually(() => {
+    if (!shell.text().includes(answer)) ask()
+    expect(shell.text()).toContain(answer)
+  })
 const over = async (uid: string) => {
   const api = await apiOf(quarters())
   return eventually(async () => {

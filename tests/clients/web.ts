@@ -9,6 +9,7 @@ import { Kind, type FileNews } from '@hawser/contract/terminals'
 import { dialWebSocket, UpgradeFailed } from '@hawser/mux'
 import { makePerson } from '../../agent/test/person.ts'
 import { startAgent, type Agent } from '../harness/agent.ts'
+import { eventually } from '../harness/eventually.ts'
 import { startService, type Service, type ServiceOptions } from '../harness/service.ts'
 import { buildWorld, type World } from '../harness/world.ts'
 
@@ -94,21 +95,13 @@ export async function dial(
     type: (typed) => say(Kind.input, typed),
     send: (message) => socket.send(message),
     until: async (pattern) =>
-      vi.waitFor(
-        () =>
-          typeof pattern === 'string' ? expect(text()).toContain(pattern) : expect(text()).toMatch(pattern),
-        {
-          timeout: 20_000,
-          interval: 20,
-        },
+      eventually(() =>
+        typeof pattern === 'string' ? expect(text()).toContain(pattern) : expect(text()).toMatch(pattern),
       ),
     hear: async (kind) =>
-      vi
-        .waitFor(() => expect(news.find((one) => one.kind === kind)).toBeDefined(), {
-          timeout: 20_000,
-          interval: 20,
-        })
-        .then(() => news.find((one) => one.kind === kind)!.data),
+      eventually(() => expect(news.find((one) => one.kind === kind)).toBeDefined()).then(
+        () => news.find((one) => one.kind === kind)!.data,
+      ),
     closed,
     close: (code) => socket.close(code),
     pause: () => socket.pause(),
@@ -188,7 +181,7 @@ export async function filesBeside(quarters: Quarters, session: string): Promise<
     say: (wish) => socket.send(JSON.stringify(wish)),
     send: (bytes) => socket.send(bytes),
     next: async () => {
-      await vi.waitFor(() => expect(news.length).toBeGreaterThan(0), { timeout: 20_000, interval: 20 })
+      await eventually(() => expect(news.length).toBeGreaterThan(0))
       return news.shift()!
     },
     got,

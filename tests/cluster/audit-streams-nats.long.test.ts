@@ -3,6 +3,7 @@
 import { sample } from '@hawser/contract/examples'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { theServer } from '../../server/src/domain/audit/audit.ts'
+import { eventually } from '../harness/eventually.ts'
 import { receiverCa, startWebhook, type TestWebhook } from '../harness/receivers.ts'
 import { startCluster, type Cluster } from './cluster.ts'
 import { startNode, type Node } from './node.ts'
@@ -18,8 +19,7 @@ let uid = ''
 let first = 0
 
 /** For what may take the time after which a node counts as lost. */
-const inTime = async <T>(check: () => T | Promise<T>): Promise<T> =>
-  vi.waitFor(check, { timeout: 60_000, interval: 100 })
+const inTime = async <T>(check: () => T | Promise<T>): Promise<T> => eventually(check, 60_000)
 const rooms = () => cluster.nodes[0]!.rooms
 const leave = async (times: number): Promise<number> => {
   for (let i = 0; i < times; i++)

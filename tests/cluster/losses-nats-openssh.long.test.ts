@@ -9,6 +9,7 @@ import { makePerson } from '../../agent/test/person.ts'
 import { folder, freePort, keygen, quietArgs, run, type Folder } from '../../ssh/test/programs.ts'
 import { isRoot, watch } from '../clients/way.ts'
 import { startAgent, type Agent } from '../harness/agent.ts'
+import { eventually } from '../harness/eventually.ts'
 import { startPostgres, type Postgres } from '../harness/postgres.ts'
 import { startCluster, type Balancer, type Cluster } from './cluster.ts'
 import { startNode } from './node.ts'
@@ -16,8 +17,7 @@ import { startNode } from './node.ts'
 vi.setConfig({ testTimeout: 180_000, hookTimeout: 120_000 })
 
 /** As `eventually` of the clients' tests, for what may take the time after which a node counts as lost. */
-const inTime = async <T>(check: () => T | Promise<T>): Promise<T> =>
-  vi.waitFor(check, { timeout: 60_000, interval: 100 })
+const inTime = async <T>(check: () => T | Promise<T>): Promise<T> => eventually(check, 60_000)
 
 let postgres: Postgres
 let cluster: Cluster

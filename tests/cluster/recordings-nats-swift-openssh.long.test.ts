@@ -18,6 +18,7 @@ import { folder, keygen, quietArgs, run } from '../../ssh/test/programs.ts'
 import { isRoot, watch } from '../clients/way.ts'
 import { startAgent } from '../harness/agent.ts'
 import { createBucket } from '../harness/bucket.ts'
+import { eventually } from '../harness/eventually.ts'
 import { freshDatabase } from '../harness/postgres.ts'
 import { startStore, type Store } from '../harness/s3.ts'
 import { startCluster } from './cluster.ts'
@@ -25,8 +26,7 @@ import { startNode } from './node.ts'
 
 vi.setConfig({ testTimeout: 180_000, hookTimeout: 120_000 })
 
-const inTime = async <T>(check: () => T | Promise<T>): Promise<T> =>
-  vi.waitFor(check, { timeout: 90_000, interval: 100 })
+const inTime = async <T>(check: () => T | Promise<T>): Promise<T> => eventually(check, 90_000)
 
 let store: Store
 beforeAll(async () => {

@@ -11,14 +11,14 @@ import { begin, question } from '../clients/restarts.ts'
 import { openTerminal, type Terminal } from '../clients/terminal.ts'
 import { isRoot } from '../clients/way.ts'
 import { startAgent, type Agent } from '../harness/agent.ts'
+import { eventually } from '../harness/eventually.ts'
 import { startCluster, type Balancer, type Cluster } from './cluster.ts'
 import { startNode } from './node.ts'
 
 vi.setConfig({ testTimeout: 180_000, hookTimeout: 120_000 })
 
 /** For what may take the time after which a node counts as lost. */
-const inTime = async <T>(check: () => T | Promise<T>): Promise<T> =>
-  vi.waitFor(check, { timeout: 60_000, interval: 100 })
+const inTime = async <T>(check: () => T | Promise<T>): Promise<T> => eventually(check, 60_000)
 
 const opened = new AsyncDisposableStack()
 let cluster: Cluster

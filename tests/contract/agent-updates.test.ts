@@ -5,7 +5,7 @@ import { createPublicKey, verify } from 'node:crypto'
 import { mkdtempSync, readFileSync, rmSync, truncateSync } from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'
-import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import type { AgentAnswer, AgentReport } from '@hawser/contract/agents'
 import type { Client } from '@hawser/contract/client'
 import { sample } from '@hawser/contract/examples'
@@ -13,6 +13,7 @@ import { encodeFilter } from '@hawser/contract/filters'
 import { endorsementText, releaseText } from '@hawser/contract/releases'
 import { version } from '@hawser/contract/version'
 import { buildOf, offerFakeAgent } from '../harness/agent-release.ts'
+import { eventually } from '../harness/eventually.ts'
 import { startService, type Service } from '../harness/service.ts'
 import { oneDatabase } from '../harness/tier.ts'
 import { buildWorld, type World } from '../harness/world.ts'
@@ -86,14 +87,11 @@ describe.each(oneDatabase)('on %s', (_, options) => {
    * within a second. `current` are those that run the new agent.
    */
   const soon = (current: readonly string[], check: () => Promise<void>): Promise<void> =>
-    vi.waitFor(
-      async () => {
-        for (const name of current) await told(name, { build: b })
-        await decide()
-        await check()
-      },
-      { timeout: 20_000, interval: 200 },
-    )
+    eventually(async () => {
+      for (const name of current) await told(name, { build: b })
+      await decide()
+      await check()
+    })
   const mode = (agent_updates: 'off' | 'manual' | 'automatic') =>
     owner.namespaces.edit({ params: { tenant: sample.tenant }, body: { settings: { agent_updates } } })
 

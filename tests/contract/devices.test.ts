@@ -4,18 +4,18 @@ import { createHash } from 'node:crypto'
 import { mkdtempSync, rmSync } from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'
-import { describe, expect, test, vi } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import type { Client } from '@hawser/contract/client'
 import { deviceStatuses, statusChanges, type StatusChange } from '@hawser/contract/devices'
 import { sample } from '@hawser/contract/examples'
 import { startBilled } from '../harness/billed.ts'
+import { eventually } from '../harness/eventually.ts'
 import { bothDatabases, sharedPlace, startPlace, type Place } from '../harness/place.ts'
 import { startService } from '../harness/service.ts'
 
 const refused = (status: number) => ({ status })
 const elsewhere = 'f'.repeat(64)
 /** What comes within a second by the server's own timer. */
-const turn = { timeout: 10_000, interval: 50 }
 
 const get = async (place: Place, uid: string) => (await place.observer.devices.get({ params: { uid } })).body
 const stored = (place: Place) => place.rooms.stores.of(sample.tenant)
@@ -94,12 +94,9 @@ describe('online', () => {
     own.clock.forward(60_000)
     await own.nobody.devices.auth({ body: barge.body })
     own.clock.forward(60_000)
-    await vi.waitFor(async () => expect((await get(own, tug.uid)).online).toBe(false), turn)
+    await eventually(async () => expect((await get(own, tug.uid)).online).toBe(false))
     expect((await get(own, barge.uid)).online).toBe(true)
-    await vi.waitFor(
-      async () => expect((await own.observer.system.stats()).body.online_devices).toBe(1),
-      turn,
-    )
+    await eventually(async () => expect((await own.observer.system.stats()).body.online_devices).toBe(1))
     await own.nobody.devices.auth({ body: tug.body })
     expect((await get(own, tug.uid)).online).toBe(true)
   })
@@ -116,11 +113,10 @@ describe('online', () => {
       const observer = second.api({ token: body.token })
       expect((await observer.devices.get({ params: { uid } })).body).toEqual(before)
       second.clock.forward(120_000)
-      await vi.waitFor(
-        async () => expect((await observer.devices.get({ params: { uid } })).body.online).toBe(false),
-        turn,
+      await eventually(async () =>
+        expect((await observer.devices.get({ params: { uid } })).body.online).toBe(false),
       )
-      await vi.waitFor(async () => expect((await observer.system.stats()).body.online_devices).toBe(0), turn)
+      await eventually(async () => expect((await observer.system.stats()).body.online_devices).toBe(0))
     } finally {
       rmSync(folder, { recursive: true, force: true })
     }

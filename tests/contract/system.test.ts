@@ -8,10 +8,11 @@ import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { text } from 'node:stream/consumers'
 import fc from 'fast-check'
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { deviceStatuses } from '@hawser/contract/devices'
 import { sample } from '@hawser/contract/examples'
 import { encodeFilter } from '@hawser/contract/filters'
+import { eventually } from '../harness/eventually.ts'
 import { sharedPlace, startPlace, type Enrolled, type Place } from '../harness/place.ts'
 import { oneDatabase, times } from '../harness/tier.ts'
 import { startService, type Service } from '../harness/service.ts'
@@ -516,10 +517,7 @@ describe.each(oneDatabase)('figures, on %s', (_, options) => {
     const [today] = (await own.observer.system.statsByDay({ query: { days: 1 } })).body.days
     expect(today).toMatchObject({ devices: 1, bytes: 0 })
     own.clock.forward(120_000)
-    await vi.waitFor(async () => expect((await own.observer.system.stats()).body.online_devices).toBe(0), {
-      timeout: 10_000,
-      interval: 50,
-    })
+    await eventually(async () => expect((await own.observer.system.stats()).body.online_devices).toBe(0))
     await agree(own.observer, sample.tenant)
   })
 

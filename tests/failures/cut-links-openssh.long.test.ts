@@ -62,7 +62,7 @@ async function cutAgainAndAgain(): Promise<void> {
   let up: Promise<unknown> = Promise.resolve()
   for (let cut = 0; cut < cuts; cut++) {
     if (random(20) > 0) await up
-    await vi.waitFor(() => expect(link.passing).toBeGreaterThan(0), { timeout: 70_000, interval: 1 })
+    await eventually(() => expect(link.passing).toBeGreaterThan(0), 70_000)
     await pause(random(2) === 0 ? random(50) : random(400))
     // A device may open ten tunnels in ten seconds of the server's clock; then it has to wait.
     way.service.clock.forward(1_000)
@@ -364,7 +364,7 @@ test.each(['device', 'client'] as const)(
       received_bytes += chunk.length
     })
     to.resume()
-    await vi.waitFor(() => expect(received_bytes).toBe(48 * mib), { timeout: 60_000, interval: 50 })
+    await eventually(() => expect(received_bytes).toBe(48 * mib), 60_000)
     expect(received.digest('hex')).toBe(sent.digest('hex'))
   },
 )

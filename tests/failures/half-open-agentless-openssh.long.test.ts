@@ -3,10 +3,10 @@
 // is back when a new connection is.
 import { expect, test, vi } from 'vitest'
 import { openHarbour, opensshMachine, password } from '../clients/agentless.ts'
+import { eventually } from '../harness/eventually.ts'
 
 vi.setConfig({ testTimeout: 240_000, hookTimeout: 60_000 })
-const inTime = async <T>(check: () => T | Promise<T>): Promise<T> =>
-  vi.waitFor(check, { timeout: 150_000, interval: 200 })
+const inTime = async <T>(check: () => T | Promise<T>): Promise<T> => eventually(check, 150_000)
 
 test('a connection that does not answer any more is given up, and a new one takes its place', async () => {
   await using harbour = await openHarbour()

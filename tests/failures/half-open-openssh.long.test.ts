@@ -6,10 +6,10 @@ import { sample } from '@hawser/contract/examples'
 import { startAgent } from '../harness/agent.ts'
 import { startLink } from '../harness/link.ts'
 import { openWay } from '../clients/way.ts'
+import { eventually } from '../harness/eventually.ts'
 
 vi.setConfig({ testTimeout: 240_000, hookTimeout: 60_000 })
-const inTime = async <T>(check: () => T | Promise<T>): Promise<T> =>
-  vi.waitFor(check, { timeout: 150_000, interval: 200 })
+const inTime = async <T>(check: () => T | Promise<T>): Promise<T> => eventually(check, 150_000)
 
 test('a link that swallows everything is noticed by use, and the session goes on when it does not any more', async () => {
   await using way = await openWay()

@@ -7,6 +7,7 @@ import os from 'node:os'
 import path from 'node:path'
 import pg from 'pg'
 import { expect, test, vi } from 'vitest'
+import { eventually } from '../harness/eventually.ts'
 import { freshDatabase } from '../harness/postgres.ts'
 import { hawser, setUp, startProgram, temporaryFolder, type Line, type Program } from './program.ts'
 
@@ -19,7 +20,7 @@ async function health({ url }: Program): Promise<[number, string]> {
 }
 
 const becomes = async (program: Program, expected: [number, string]): Promise<void> =>
-  vi.waitFor(async () => expect(await health(program)).toEqual(expected), { timeout: 60_000, interval: 200 })
+  eventually(async () => expect(await health(program)).toEqual(expected), 60_000)
 
 const ready = async ({ url }: Program): Promise<string | undefined> => {
   const answer = await fetch(`${url}/metrics`, { headers: { authorization: 'Bearer gauge' } })
@@ -64,13 +65,10 @@ test('another program holds the database', async () => {
   expect(new Set(answers.map(([status]) => status))).toEqual(new Set([503]))
   expect(events(program).length).toBeLessThan(10)
   // The last successful write counts for a few seconds, so reads may be missed before it.
-  await vi.waitFor(
-    async () => {
-      await health(program)
-      expect(events(program)).toContain('health.failed database writes')
-    },
-    { timeout: 15_000, interval: 200 },
-  )
+  await eventually(async () => {
+    await health(program)
+    expect(events(program)).toContain('health.failed database writes')
+  })
   holder.stdin.end()
   await once(holder, 'exit')
   await signIn

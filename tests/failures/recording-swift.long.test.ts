@@ -15,6 +15,7 @@ import { objectStorage } from '../../server/src/recording/storage/object-storage
 import { keyFrom } from '../../server/src/recording/key.ts'
 import { recordings } from '../../server/src/recording/recordings.ts'
 import { verifyJournal } from '../../server/src/recording/verify.ts'
+import { eventually } from '../harness/eventually.ts'
 
 vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 })
 
@@ -36,7 +37,7 @@ const about = {
 }
 let sessions = 0
 const newSession = () => (++sessions).toString(16).padStart(64, '0')
-const eventually = <T>(check: () => T | Promise<T>) => vi.waitFor(check, { timeout: 60_000, interval: 50 })
+const inTime = <T>(check: () => T | Promise<T>) => eventually(check, 60_000)
 
 function place(change: { folder?: string; secretKey?: string } = {}) {
   const folder = change.folder ?? mkdtempSync(path.join(os.tmpdir(), 'hawser-spool-'))
@@ -93,13 +94,13 @@ test('a recording is sent when it is finished, and read, searched and verified i
   expect(await shown(here, one.name)).toBe('while it goes on')
   expect(journals(here.folder)).toHaveLength(1)
   await one.finish()
-  await eventually(() => expect([journals(here.folder), here.storage.waiting]).toEqual([[], 0]))
+  await inTime(() => expect([journals(here.folder), here.storage.waiting]).toEqual([[], 0]))
   // Another one of the same session does not take its place.
   const two = await here.recorded.begin({ ...about, session_uid })
   expect(two.name.channel).toBe(1)
   await two.output(Buffer.from('the second'))
   await two.finish()
-  await eventually(() => expect(journals(here.folder)).toEqual([]))
+  await inTime(() => expect(journals(here.folder)).toEqual([]))
   // Nor does one after a restart.
   await using after = place()
   await after.recorded.post({ ...about, session_uid }, { message: 'posted', width: 80, height: 24 })
@@ -137,7 +138,7 @@ test('a large one goes and comes in parts, with flat memory, and any moment of i
     measure()
   }
   await recording.finish()
-  await eventually(() => {
+  await inTime(() => {
     measure()
     expect(journals(here.folder)).toEqual([])
   })
@@ -164,7 +165,7 @@ describe('a store that is away', () => {
     const recording = await here.recorded.begin({ ...about, session_uid })
     await recording.output(Buffer.from('nobody is there'))
     await recording.finish()
-    await eventually(() => expect(here.delayed.length).toBeGreaterThan(0))
+    await inTime(() => expect(here.delayed.length).toBeGreaterThan(0))
     expect(journals(here.folder)).toHaveLength(1)
     // What is here can be read; what is there is known to nobody now.
     expect(await shown(here, recording.name)).toBe('nobody is there')
@@ -172,7 +173,7 @@ describe('a store that is away', () => {
       kind: 'unavailable',
     })
     await store.start()
-    await eventually(() => expect(journals(here.folder)).toEqual([]))
+    await inTime(() => expect(journals(here.folder)).toEqual([]))
     expect(await shown(here, recording.name)).toBe('nobody is there')
     expect(here.failed).toEqual([])
   })
@@ -187,14 +188,14 @@ describe('a store that is away', () => {
     await finished.finish()
     const torn = await before.recorded.begin({ ...about, session_uid })
     await torn.output(Buffer.from('torn'))
-    await eventually(async () => expect(await shown(before, torn.name)).toBe('torn'))
+    await inTime(async () => expect(await shown(before, torn.name)).toBe('torn'))
     await before.storage[Symbol.asyncDispose]()
     await store.start()
     await using after = place({ folder })
     const closed: number[] = []
     await after.recorded.recover(async ({ channel }) => void closed.push(channel))
     expect(closed).toEqual([1])
-    await eventually(() => expect(journals(folder)).toEqual([]))
+    await inTime(() => expect(journals(folder)).toEqual([]))
     const names = await after.recorded.channels(sample.tenant, session_uid)
     expect(await Promise.all(names.map((name) => shown(after, name)))).toEqual(['finished', 'torn'])
     await torn.finish()
@@ -207,7 +208,7 @@ test('a wrong secret is refused by the store, and nothing is lost', async () => 
   const recording = await here.recorded.begin({ ...about, session_uid: newSession() })
   await recording.output(Buffer.from('kept here'))
   await recording.finish()
-  await eventually(() => expect(here.delayed[0]).toMatchObject({ $metadata: { httpStatusCode: 403 } }))
+  await inTime(() => expect(here.delayed[0]).toMatchObject({ $metadata: { httpStatusCode: 403 } }))
   expect(journals(here.folder)).toHaveLength(1)
   expect(await shown(here, recording.name)).toBe('kept here')
 })

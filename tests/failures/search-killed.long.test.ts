@@ -3,8 +3,9 @@
 import path from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { setTimeout as pause } from 'node:timers/promises'
-import { expect, test, vi } from 'vitest'
+import { expect, test } from 'vitest'
 import { sample } from '@hawser/contract/examples'
+import { eventually } from '../harness/eventually.ts'
 import { recordSession } from '../harness/recorded.ts'
 import { startService } from '../harness/service.ts'
 import { buildWorld } from '../harness/world.ts'
@@ -56,13 +57,10 @@ test('a server that is killed while it indexes goes on where it was', { timeout:
     return service.rooms.search.find({ tenant_id: sample.tenant, query, commands: false, limit: 100 })
   }
   for (let session = 0; session < count; session++)
-    await vi.waitFor(
-      async () => {
-        const { hits } = await ask([`bird${session}`, String(linesOfEach - 1)])
-        expect(hits).toHaveLength(1)
-      },
-      { timeout: 60_000, interval: 100 },
-    )
+    await eventually(async () => {
+      const { hits } = await ask([`bird${session}`, String(linesOfEach - 1)])
+      expect(hits).toHaveLength(1)
+    }, 60_000)
   await service.rooms.search.round()
   expect(await service.rooms.stores.searchQueue.count(sample.tenant)).toBe(0)
   const { hits } = await ask(['bird7', '7'])

@@ -8,6 +8,7 @@ import net, { type AddressInfo } from 'node:net'
 import path from 'node:path'
 import { expect, test, vi } from 'vitest'
 import { setUp, startProgram, temporaryFolder } from '../failures/program.ts'
+import { eventually } from '../harness/eventually.ts'
 
 vi.setConfig({ testTimeout: 300_000 })
 
@@ -81,14 +82,13 @@ test('a Prometheus scrapes a server, evaluates every rule, and tells when the se
     }
     const query = async (expression: string): Promise<unknown[]> =>
       (await ask<{ result: unknown[] }>(`query?query=${encodeURIComponent(expression)}`)).result
-    const eventually = <T>(check: () => Promise<T>): Promise<T> =>
-      vi.waitFor(check, { timeout: 120_000, interval: 500 })
+    const inTime = <T>(check: () => Promise<T>): Promise<T> => eventually(check, 120_000)
 
-    await eventually(async () => expect(await query('up{job="hawser"} == 1')).toHaveLength(1))
-    await eventually(async () => expect(await query('rate(process_cpu_seconds_total[1m])')).toHaveLength(1))
+    await inTime(async () => expect(await query('up{job="hawser"} == 1')).toHaveLength(1))
+    await inTime(async () => expect(await query('rate(process_cpu_seconds_total[1m])')).toHaveLength(1))
 
     // Every rule is evaluated, none with an error.
-    const loaded = await eventually(async () => {
+    const loaded = await inTime(async () => {
       const { groups } = await ask<{ groups: { rules: Rule[] }[] }>('rules')
       const all = groups.flatMap((group) => group.rules)
       expect(all.map(({ health }) => health)).toEqual(alertNames().map(() => 'ok'))
@@ -123,7 +123,7 @@ test('a Prometheus scrapes a server, evaluates every rule, and tells when the se
     // The server goes, and the alert comes.
     program.child.kill('SIGTERM')
     await program.ended
-    await eventually(async () => {
+    await inTime(async () => {
       const { alerts } = await ask<{ alerts: { labels: { alertname: string }; state: string }[] }>('alerts')
       expect(alerts.map(({ labels, state }) => [labels.alertname, state])).toContainEqual([
         'HawserDown',

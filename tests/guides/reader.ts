@@ -5,10 +5,11 @@ import { once } from 'node:events'
 import { chmodSync, mkdirSync, writeFileSync } from 'node:fs'
 import net from 'node:net'
 import path from 'node:path'
-import { expect, vi } from 'vitest'
+import { expect } from 'vitest'
 import { openDesk, type Desk } from '../../cli/test/program.ts'
 import { run } from '../../ssh/test/programs.ts'
 import { openTerminal, type Terminal } from '../clients/terminal.ts'
+import { eventually } from '../harness/eventually.ts'
 import type { Block } from './blocks.ts'
 
 export interface Scene {
@@ -29,7 +30,7 @@ export interface Reader extends AsyncDisposable {
   said(): string
 }
 
-const patience = { timeout: 60_000, interval: 20 }
+const patience_ms = 60_000
 
 export function openReader(scene: Scene): Reader {
   const desk = openDesk()
@@ -78,7 +79,7 @@ export function openReader(scene: Scene): Reader {
       port === undefined
         ? expect(readable(terminal.shown())).toContain(scene.here(detail))
         : knock(Number(port))
-    await vi.waitFor(works, patience)
+    await eventually(works, patience_ms)
     said += readable(terminal.shown())
     await meanwhile?.(readable(terminal.shown()))
     if (how === 'stays on') return
@@ -99,11 +100,11 @@ export function openReader(scene: Scene): Reader {
       const [, question = '', given = ''] = /^(.*[:?]) ?(\S*)$/.exec(scene.here(line)) ?? []
       const answer = scene.answer(question)
       const wanted = patternOf(answer === undefined ? scene.here(line) : question)
-      read = await vi.waitFor(() => {
+      read = await eventually(() => {
         const found = wanted.exec(readable(terminal.shown()).slice(read))
         expect(found, `${line}\n---- is not in ----\n${readable(terminal.shown())}`).not.toBe(null)
         return read + found!.index + found![0].length
-      }, patience)
+      }, patience_ms)
       if (answer !== undefined) terminal.type(`${given === '' ? answer : given}\r`)
     }
     const status = await terminal.ended

@@ -1,7 +1,7 @@
 // The link itself: what its users measure with it is only as right as the link is.
 import { once } from 'node:events'
 import net, { type AddressInfo, type Socket } from 'node:net'
-import { expect, onTestFinished, test, vi } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
 import { eventually } from './eventually.ts'
 import { startLink, type LinkShape } from './link.ts'
 
@@ -86,11 +86,11 @@ test('a slow reader stops the sender', async () => {
   for (let n = 0; n < 64; n++) socket.write(piece, () => void taken++)
   await eventually(() => expect(taken).toBeGreaterThan(0))
   let before = -1
-  await vi.waitFor(() => expect(before).toBe((before = taken)), { interval: 300 })
+  await eventually(() => expect(before).toBe((before = taken)))
   expect(taken).toBeLessThan(40)
   socket.on('data', () => undefined)
   socket.resume()
-  await vi.waitFor(() => expect(link.down.payload).toBe(64 * 1024 * 1024 + 1), { timeout: 10_000 })
+  await eventually(() => expect(link.down.payload).toBe(64 * 1024 * 1024 + 1))
 })
 
 test('a stall delays and loses nothing', async () => {

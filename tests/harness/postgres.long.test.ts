@@ -6,7 +6,8 @@ import { mkdir } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import pg from 'pg'
-import { expect, test, vi } from 'vitest'
+import { expect, test } from 'vitest'
+import { eventually } from './eventually.ts'
 import { canEnter, freshDatabase, startPostgres } from './postgres.ts'
 
 async function withClient<T>(url: string, use: (client: pg.Client) => Promise<T>): Promise<T> {
@@ -72,7 +73,7 @@ test('a cluster does not outlive whoever started it, even after kill -9', async 
   const url = line.toString().trim()
   const folder = await withClient(url, folderOf)
   child.kill('SIGKILL')
-  await vi.waitFor(() => expect(existsSync(folder)).toBe(false), { timeout: 10_000, interval: 50 })
+  await eventually(() => expect(existsSync(folder)).toBe(false))
   await expect(withClient(url, (client) => client.query('select 1'))).rejects.toThrow('ECONNREFUSED')
 })
 

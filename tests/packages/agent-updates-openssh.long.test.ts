@@ -29,6 +29,7 @@ import { buildText } from '../../packages/tarball.ts'
 import { folder, keygen, quietArgs, run, type Folder } from '../../ssh/test/programs.ts'
 import { buildOf } from '../harness/agent-release.ts'
 import { builtAgent, builtAgents } from '../harness/built-agent.ts'
+import { eventually } from '../harness/eventually.ts'
 import { startService, type Service } from '../harness/service.ts'
 import { buildWorld } from '../harness/world.ts'
 import { bareRoot, type BareRoot } from './bare-root.ts'
@@ -70,15 +71,12 @@ describe.runIf(isRoot)(`an agent on a bare Debian (${onlyAsRoot})`, () => {
     const settings = path.join(bare.folder, 'etc/hawser-agent.env')
     writeFileSync(settings, `${readFileSync(settings, 'utf8')}HAWSER_UPDATE_WAIT=20\n`)
     await bare.run(['hawser-agent-service', 'restart'])
-    uid = await vi.waitFor(
-      async () => {
-        const { body } = await owner.devices.list({ query: { status: 'pending' } })
-        const found = body.find(({ name }) => name === 'bollard')
-        if (!found) throw new Error('it has not enrolled')
-        return found.uid
-      },
-      { timeout: 60_000, interval: 500 },
-    )
+    uid = await eventually(async () => {
+      const { body } = await owner.devices.list({ query: { status: 'pending' } })
+      const found = body.find(({ name }) => name === 'bollard')
+      if (!found) throw new Error('it has not enrolled')
+      return found.uid
+    }, 60_000)
     await owner.devices.accept({ params: { uid } })
   })
   afterAll(async () => opened.disposeAsync())
@@ -86,7 +84,7 @@ describe.runIf(isRoot)(`an agent on a bare Debian (${onlyAsRoot})`, () => {
   const archive = () => path.join(served, `hawser-agent-linux-${process.arch}.tar.gz`)
   const device = async (): Promise<Device> => (await owner.devices.get({ params: { uid } })).body
   const until = async (check: (device: Device) => void): Promise<void> =>
-    vi.waitFor(async () => check(await device()), { timeout: 200_000, interval: 500 })
+    eventually(async () => check(await device()), 200_000)
   const ssh = (command: string): string[] => [
     ...quietArgs(service.sshPort, `IdentityFile=${where.file('olga')}`, 'BatchMode=yes'),
     `pilot@${sample.namespace}.bollard@127.0.0.1`,
@@ -118,7 +116,7 @@ describe.runIf(isRoot)(`an agent on a bare Debian (${onlyAsRoot})`, () => {
     })
     let heard = ''
     session.stdout.on('data', (chunk: Buffer) => void (heard += chunk.toString()))
-    await vi.waitFor(() => expect(heard).toBe('begun\n'), { timeout: 30_000 })
+    await eventually(() => expect(heard).toBe('begun\n'))
     await offer(buildOf('b'))
     await service.rooms.updates.decide()
     expect((await owner.agents.update({ body: { all: true } })).body).toEqual({ asked: 1 })

@@ -3,13 +3,12 @@
 // fails because this node was cut off, not because the other node is silent.
 import { randomBytes } from 'node:crypto'
 import { expect, test, vi } from 'vitest'
+import { eventually } from '../../../tests/harness/eventually.ts'
 import { startLinkTo, type Link } from '../../../tests/harness/link.ts'
 import { startNats } from '../../../tests/harness/nats.ts'
 import { natsBus } from './nats.ts'
 
 vi.setConfig({ testTimeout: 60_000 })
-
-const soon = { timeout: 20_000, interval: 20 }
 
 const cut = (way: Link): void => {
   way.refuse(true)
@@ -28,18 +27,18 @@ test('the others check again when a node is back that had news for them, and not
   other.missed(missed)
 
   cut(way)
-  await vi.waitFor(() => expect(alone.connected).toBe(false), soon)
+  await eventually(() => expect(alone.connected).toBe(false))
   alone.tell('limit.counted', { node: 'alone', limit: 'l', keys: [] })
   way.refuse(false)
-  await vi.waitFor(() => expect(alone.connected).toBe(true), soon)
+  await eventually(() => expect(alone.connected).toBe(true))
   await new Promise((resolve) => setTimeout(resolve, 1_500))
   expect(missed).not.toHaveBeenCalled()
 
   cut(way)
-  await vi.waitFor(() => expect(alone.connected).toBe(false), soon)
+  await eventually(() => expect(alone.connected).toBe(false))
   alone.tell('user.changed', { user_id: 'u' })
   way.refuse(false)
-  await vi.waitFor(() => expect(missed).toHaveBeenCalledOnce(), soon)
+  await eventually(() => expect(missed).toHaveBeenCalledOnce())
   expect(heard).not.toHaveBeenCalled()
   expect(other.refused).toBe(0)
 })
@@ -59,7 +58,7 @@ test('a question that is cut off fails as unavailable, also if NATS is back befo
   const question = alone.seek('berth').catch((error: unknown) => error)
   await asked.promise
   cut(way)
-  await vi.waitFor(() => expect(alone.connected).toBe(false), soon)
+  await eventually(() => expect(alone.connected).toBe(false))
   way.refuse(false)
   expect(await question).toMatchObject({ name: 'Failure', kind: 'unavailable' })
 })

@@ -9,6 +9,7 @@ import { startService } from '../../../tests/harness/service.ts'
 import { buildWorld } from '../../../tests/harness/world.ts'
 import { databases, openFresh } from '../../../tests/storage/databases.ts'
 import { sample } from '@hawser/contract/examples'
+import { eventually } from '../../../tests/harness/eventually.ts'
 import { cleanUpAfter } from '../domain/sessions/live-sessions.ts'
 import { iso } from '../kit/clock.ts'
 import { nodes } from './nodes.ts'
@@ -57,11 +58,8 @@ test('a node whose row is gone gives its sign anew, and leads when it is the onl
   expect(nodes!.leading).toBe(true)
   const first = await stores.nodes.first()
   await stores.nodes.leave(first!)
-  await vi.waitFor(async () => expect(await stores.nodes.first()).toBe(first), {
-    timeout: 30_000,
-    interval: 200,
-  })
-  await vi.waitFor(() => expect(service.log()).toContain('node.returned'), { timeout: 10_000 })
+  await eventually(async () => expect(await stores.nodes.first()).toBe(first))
+  await eventually(() => expect(service.log()).toContain('node.returned'))
 })
 
 test('a node that cannot write again what it has tries until it can', async () => {
@@ -81,7 +79,7 @@ test('a node that cannot write again what it has tries until it can', async () =
     onError: (error) => void errors.push(error),
   })
   await storage.stores.nodes.leave('returning')
-  await vi.waitFor(() => expect(tries).toBe(2), { timeout: 30_000 })
+  await eventually(() => expect(tries).toBe(2))
   expect(errors).toHaveLength(1)
 })
 

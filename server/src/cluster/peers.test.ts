@@ -11,7 +11,7 @@ import path from 'node:path'
 import { PassThrough, type Duplex } from 'node:stream'
 import { buffer } from 'node:stream/consumers'
 import tls from 'node:tls'
-import { afterAll, describe, expect, test, vi } from 'vitest'
+import { afterAll, describe, expect, test } from 'vitest'
 import { eventually } from '../../../tests/harness/eventually.ts'
 import { startPeers, type PeerAddress, type PeerRequest, type Peers } from './peers.ts'
 import { Unreachable } from '../tunnel/tunnel.ts'
@@ -88,7 +88,7 @@ describe.each([
     })
     expect(given).toBeLessThan(1000)
     stream.resume()
-    await vi.waitFor(() => expect(given).toBe(1000), { timeout: 20_000 })
+    await eventually(() => expect(given).toBe(1000))
   })
 
   test('what the other node cannot give is refused with its reason', async () => {

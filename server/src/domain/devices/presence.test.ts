@@ -6,7 +6,8 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { sql } from 'kysely'
-import { expect, test, vi } from 'vitest'
+import { expect, test } from 'vitest'
+import { eventually } from '../../../../tests/harness/eventually.ts'
 import { iso } from '../../kit/clock.ts'
 import { openDatabase } from '../../storage/database.ts'
 import { stores as openStores } from '../../storage/stores.ts'
@@ -14,7 +15,6 @@ import { online_ms, presence as startPresence } from './presence.ts'
 
 const tenant_id = '00000000-0000-4000-8000-000000000001'
 const uidOf = (number: number): string => number.toString(16).padStart(64, '0')
-const turn = { timeout: 10_000, interval: 20 }
 
 /** A database with some devices that were last seen long ago, and presence over it. */
 async function start(devices = 1) {
@@ -129,7 +129,7 @@ test('a sign makes a device online at once, and settling writes it', async () =>
 test('a sign is written within a turn without anyone asking', async () => {
   await using here = await start()
   here.presence.seen(uidOf(0))
-  await vi.waitFor(async () => expect((await here.written()).online).toBe(true), turn)
+  await eventually(async () => expect((await here.written()).online).toBe(true))
 })
 
 test('a device is online for two minutes after its last sign, and then it is not', async () => {
@@ -140,10 +140,10 @@ test('a device is online for two minutes after its last sign, and then it is not
   // The other one's sign is written by a turn that came after the clock was moved, so a turn has looked at
   // both.
   here.presence.seen(uidOf(1))
-  await vi.waitFor(async () => expect((await here.written(1)).online).toBe(true), turn)
+  await eventually(async () => expect((await here.written(1)).online).toBe(true))
   expect((await here.now()).online).toBe(true)
   here.clock.forward(1)
-  await vi.waitFor(async () => expect(await here.written()).toEqual({ last_seen, online: false }), turn)
+  await eventually(async () => expect(await here.written()).toEqual({ last_seen, online: false }))
   expect(await here.now()).toEqual({ last_seen, online: false })
   expect((await here.now(1)).online).toBe(true)
   expect(await here.counted()).toBe(1)
@@ -159,7 +159,7 @@ test('a device that keeps giving signs stays online', async () => {
   }
   here.presence.seen(uidOf(0))
   // The other one gave no more signs; when its end is written, a turn has looked at both.
-  await vi.waitFor(async () => expect((await here.written(1)).online).toBe(false), turn)
+  await eventually(async () => expect((await here.written(1)).online).toBe(false))
   expect(await here.now()).toEqual({ last_seen: iso(here.clock.now()), online: true })
 })
 
@@ -171,9 +171,8 @@ test('a device with a tunnel is online as long as it has it, however seldom it p
     here.clock.forward(online_ms)
     // The other one's sign is written by a turn that has looked at both.
     here.presence.seen(uidOf(1))
-    await vi.waitFor(
-      async () => expect(await here.written()).toEqual({ last_seen: iso(here.clock.now()), online: true }),
-      turn,
+    await eventually(async () =>
+      expect(await here.written()).toEqual({ last_seen: iso(here.clock.now()), online: true }),
     )
   }
   // When its tunnel is lost, the time of its last ping counts.
@@ -188,7 +187,7 @@ test('a device with a tunnel that was said to be offline is so until its next pi
   await here.presence.offline(uidOf(0))
   here.clock.forward(online_ms - 1)
   here.presence.seen(uidOf(1))
-  await vi.waitFor(async () => expect((await here.written(1)).online).toBe(true), turn)
+  await eventually(async () => expect((await here.written(1)).online).toBe(true))
   expect((await here.now()).online).toBe(false)
   here.presence.up(uidOf(0), 0)
   expect((await here.now()).online).toBe(true)
@@ -198,7 +197,7 @@ test('a device that comes back after its time ran out is online again', async ()
   await using here = await start()
   here.presence.seen(uidOf(0))
   here.clock.forward(online_ms)
-  await vi.waitFor(async () => expect((await here.now()).online).toBe(false), turn)
+  await eventually(async () => expect((await here.now()).online).toBe(false))
   here.clock.forward(online_ms * 10)
   here.presence.seen(uidOf(0))
   await here.presence.settle()
@@ -266,11 +265,11 @@ test('what was written before a restart is adopted and runs out like any other',
   here.presence.adopt(await here.stores.presence.online())
   expect(await here.now()).toEqual({ last_seen: iso(before - 60_000), online: true })
   here.clock.forward(online_ms - 60_000)
-  await vi.waitFor(async () => expect((await here.written(0)).online).toBe(false), turn)
+  await eventually(async () => expect((await here.written(0)).online).toBe(false))
   expect([(await here.now(1)).online, (await here.now(2)).online]).toEqual([true, true])
   here.presence.seen(uidOf(2))
   here.clock.forward(60_000)
-  await vi.waitFor(async () => expect((await here.written(1)).online).toBe(false), turn)
+  await eventually(async () => expect((await here.written(1)).online).toBe(false))
   expect((await here.now(2)).online).toBe(true)
 })
 
@@ -315,5 +314,5 @@ test('a failed write is reported and made up for by a later turn', async () => {
   await here.presence.settle()
   expect(here.errors).not.toEqual([])
   await rename('elsewhere', 'devices')
-  await vi.waitFor(async () => expect((await here.written()).online).toBe(true), turn)
+  await eventually(async () => expect((await here.written()).online).toBe(true))
 })
