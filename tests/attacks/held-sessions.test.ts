@@ -182,6 +182,23 @@ describe('what is held', () => {
     expect(limits.ofPerson).toBeLessThanOrEqual(limits.ofNamespace)
   })
 
+  test('is for others, too, when somebody with many namespaces takes all places', () => {
+    const ended: string[] = []
+    const held = heldSessions({ now: () => 0 }, { ofPerson: 3, ofNamespace: 3, ofNode: 9 })
+    using all = new DisposableStack()
+    const hold = (uid: string, tenant_id: string): boolean => {
+      const one = session(uid, 'user a', ended, tenant_id)
+      all.use(held.add(one))
+      return held.hold(one)
+    }
+    for (const tenant of ['x', 'y', 'z']) for (const at of [1, 2, 3]) hold(`${tenant}${at}`, tenant)
+    expect(held.count).toBe(9)
+    // Each namespace gets as much as the fullest of the others, which gives up its oldest.
+    expect([hold('h1', 'harbour'), hold('h2', 'harbour'), hold('h3', 'harbour')]).toEqual([true, true, false])
+    expect(ended).toEqual(['x1', 'y1'])
+    expect(held.count).toBe(9)
+  })
+
   test('of unknown people who share an account is not ended by others, of the account or elsewhere', () => {
     const ended: string[] = []
     const held = heldSessions({ now: () => 0 }, { ofPerson: 2, ofNamespace: 5, ofNode: 7 })

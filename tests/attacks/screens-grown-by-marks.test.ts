@@ -83,3 +83,11 @@ test('all screens share one budget, live ones as well, and another namespace fin
   for (const one of crowd) one[Symbol.dispose]()
   expect(memory.held_bytes).toBe(other.held_bytes)
 })
+
+test('many namespaces leave room for the screens of others', () => {
+  const kib = 1024
+  const memory = screenMemory(1024 * kib)
+  for (let many = 0; many < 40; many++) while (memory.take(`many ${many}`, 16 * kib));
+  expect(memory.held_bytes).toBeLessThanOrEqual(768 * kib)
+  for (let few = 0; few < 100; few++) expect(memory.take(`few ${few}`, 2 * kib)).toBe(true)
+})

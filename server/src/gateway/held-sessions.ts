@@ -61,6 +61,7 @@ export interface HeldSessions {
 export const limits = { ofPerson: 10, ofNamespace: 500, ofNode: 5_000 }
 
 export const overSentence = 'Nobody came back to the session in time.'
+const fullSentence = 'The server holds as many sessions as it can.'
 
 /** The identity of everybody of whom nothing is known but that they have the password of an account. */
 const anybody = 'account'
@@ -102,6 +103,25 @@ export function heldSessions(clock: { now(): number }, most = limits): HeldSessi
     clearTimeout(timers.get(uid))
     timers.delete(uid)
   }
+  /** Its end takes a while: of several sessions that are lost at the same moment each must end another one. */
+  const giveUp = (session: KeptSession, sentence: string): void => {
+    release(session)
+    session.end(sentence)
+  }
+  /**
+   * Whether there is room for one more of a namespace that holds so many. Where all places are taken, the namespace
+   * that holds most gives up its oldest: whoever has many namespaces leaves room for others, too.
+   */
+  function hasRoom(ofNamespace: number): boolean {
+    if (ofNamespace >= most.ofNamespace) return false
+    if (timers.size < most.ofNode) return true
+    const namespaces = [...Map.groupBy(held(), ({ tenant_id }) => tenant_id).values()]
+    const fullest = namespaces.reduce((one, other) => (other.length > one.length ? other : one), [])
+    const [oldest] = fullest
+    if (!oldest || fullest.length <= ofNamespace + 1) return false
+    giveUp(oldest, fullSentence)
+    return true
+  }
   const of = (claim: Claim): KeptSession[] =>
     [...sessions.values()]
       .filter((session) => isOf(session, claim) && session.terminal()?.isHoldable === true)
@@ -121,7 +141,7 @@ export function heldSessions(clock: { now(): number }, most = limits): HeldSessi
       }
     },
     hold(session) {
-      if (session.hold_s === 0 || timers.size >= most.ofNode) return false
+      if (session.hold_s === 0) return false
       const inNamespace = held().filter(({ tenant_id }) => tenant_id === session.tenant_id)
       const isAnybody = session.identity === anybody
       const ofPerson = inNamespace.filter((one) =>
@@ -130,12 +150,9 @@ export function heldSessions(clock: { now(): number }, most = limits): HeldSessi
       const [oldest] = ofPerson
       // Whoever shares an account with strangers must not end what is theirs.
       if (isAnybody && ofPerson.length >= most.ofPerson) return false
-      // A person who holds too many gives up their own oldest one. It is released at once, because its end
-      // takes a while, and of several sessions that are lost at the same moment each must end another one.
-      if (oldest && ofPerson.length >= most.ofPerson) {
-        release(oldest)
-        oldest.end(overSentence)
-      } else if (inNamespace.length >= most.ofNamespace) return false
+      // A person who holds too many gives up their own oldest one.
+      if (oldest && ofPerson.length >= most.ofPerson) giveUp(oldest, overSentence)
+      else if (!hasRoom(inNamespace.length)) return false
       session.held_until = clock.now() + session.hold_s * 1_000
       timers.set(
         session.uid,

@@ -1,6 +1,7 @@
 // The memory that the screens of all terminals of this process take together, of live sessions as well as of
-// held ones. A namespace may take as much as is left for all others: one that wants everything gets half of
-// it, and whoever comes after it still finds room.
+// held ones. Of three quarters of it a namespace may take as much as is left for all others: one that wants
+// everything gets half of it, and the next one half of the rest. The last quarter is for namespaces that have
+// little, so that whoever has many namespaces leaves room for others, too.
 
 export interface ScreenMemory {
   /** Takes more for a screen of the namespace; false: there is not enough left for it. */
@@ -11,11 +12,12 @@ export interface ScreenMemory {
 }
 
 /**
- * Room for more than 1,300 terminals of one namespace, each with as much as one may keep when it is quiet.
+ * Room for more than 900 terminals of one namespace, each with as much as one may keep when it is quiet.
  */
 const most_bytes = 256 * 1024 * 1024
 
 export function screenMemory(most = most_bytes): ScreenMemory {
+  const little_bytes = most / 512
   const ofNamespace = new Map<string, number>()
   let total_bytes = 0
   const count = (tenant_id: string, bytes: number): void => {
@@ -28,9 +30,10 @@ export function screenMemory(most = most_bytes): ScreenMemory {
     count,
     take(tenant_id, bytes) {
       const own_bytes = (ofNamespace.get(tenant_id) ?? 0) + bytes
-      if (own_bytes > most - (total_bytes + bytes)) return false
-      count(tenant_id, bytes)
-      return true
+      const left_bytes = most - (total_bytes + bytes)
+      const hasRoom = own_bytes <= little_bytes ? left_bytes >= 0 : own_bytes <= left_bytes - most / 4
+      if (hasRoom) count(tenant_id, bytes)
+      return hasRoom
     },
     get held_bytes() {
       return total_bytes

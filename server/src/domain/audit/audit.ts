@@ -8,9 +8,11 @@ import { hash } from 'node:crypto'
 import type { AuditAction } from '@hawser/contract/audit-actions'
 import { canonicalJson, firstHash, hashedText, type ChainedEntry } from '@hawser/contract/audit-chain'
 import { shortened } from '@hawser/contract/audit-detail'
+import { Failure } from '@hawser/contract/failures'
 import type { SessionPerson } from '@hawser/contract/sessions'
 import { BoundedMap } from '../../kit/bounded-map.ts'
-import { iso, minute_ms, type Clock } from '../../kit/clock.ts'
+import { hour_ms, iso, minute_ms, type Clock } from '../../kit/clock.ts'
+import { limiter } from '../../kit/limiter.ts'
 import type { AuditHeadRow } from '../../storage/audit.ts'
 import type { Stores, StoresInTransaction } from '../../storage/stores.ts'
 import type { Caller } from '../callers/callers.ts'
@@ -62,7 +64,7 @@ export interface Audit {
   /** The same, unless the same actor did the same to the same target a few minutes ago. */
   eventOnce(by: Caller | AuditActor, record: AuditRecord): Promise<void>
   /** Appends entries of several actors inside of a transaction, as its last act. */
-  append(inside: StoresInTransaction, entries: readonly AuditNote[]): Promise<void>
+  append(inside: StoresInTransaction, entries: readonly AuditNote[]): Promise<unknown>
 }
 
 /** A record with its actor. */
@@ -99,6 +101,13 @@ export function actorOf(caller: Caller | AuditActor): AuditActor {
   return { ...from, actor: 'user', id: caller.id, name: caller.username, tenant_id: caller.tenant_id ?? '' }
 }
 
+/** Whose changes are counted together; undefined: they are bounded where they come from. */
+function writerOf(by: Caller | AuditActor): string | undefined {
+  if ('actor' in by) return undefined
+  if (by.kind === 'key') return `key ${by.tenant_id}`
+  return by.kind === 'user' ? `user ${by.id}` : undefined
+}
+
 const longestText = 1000
 const mostItems = 100
 const deepest = 6
@@ -106,6 +115,13 @@ const largestDetail = 16 * 1024
 /** The same actor, action and target within this time are one event for `eventOnce`. */
 const once_ms = 10 * minute_ms
 const mostRemembered = 10_000
+/**
+ * What a user, or the API keys of a namespace together, may write in an hour: 100,000 ordinary changes. What one of
+ * them has used up keeps nobody else from making a change.
+ */
+const writing = { max: 128 * 1024 * 1024, window_ms: hour_ms }
+/** What an entry takes beside its detail. */
+const entry_bytes = 512
 
 /**
  * Text that both databases keep as it is, so that its hash stays right. One that is too long loses its middle: the
@@ -187,6 +203,7 @@ export function audit({ stores, clock }: { stores: Stores; clock: Clock }): Audi
    * and the head is read.
    */
   const heads = new BoundedMap<string, Head>(mostRemembered)
+  const written_bytes = limiter(clock, writing)
 
   /** The locked head of a log. Undefined: its namespace is gone. */
   async function hold(inside: StoresInTransaction, tenant_id: string): Promise<AuditHeadRow | undefined> {
@@ -258,7 +275,8 @@ export function audit({ stores, clock }: { stores: Stores; clock: Clock }): Audi
     heads.set(tenant_id, head)
   }
 
-  async function append(inside: StoresInTransaction, entries: readonly AuditNote[]): Promise<void> {
+  /** Gives the bytes that the entries take. */
+  async function append(inside: StoresInTransaction, entries: readonly AuditNote[]): Promise<number> {
     const notes = entries.flatMap(({ by, record }) => {
       const detail = detailOf(record)
       return detail ? [{ tenant_id: record.tenant_id ?? by.tenant_id, by, record, detail }] : []
@@ -267,6 +285,7 @@ export function audit({ stores, clock }: { stores: Stores; clock: Clock }): Audi
     // In one order everywhere, so that two transactions never wait for each other.
     for (const [tenant_id, own] of [...byTenant].toSorted(([one], [other]) => (one < other ? -1 : 1)))
       await appendTo(inside, tenant_id, own)
+    return notes.reduce((sum, { detail }) => sum + entry_bytes + Buffer.byteLength(detail.text), 0)
   }
 
   async function change<T>(
@@ -274,12 +293,20 @@ export function audit({ stores, clock }: { stores: Stores; clock: Clock }): Audi
     work: (inside: StoresInTransaction, record: Recorder) => Promise<T>,
   ): Promise<T> {
     const actor = actorOf(by)
-    return stores.transaction(async (inside) => {
+    const writer = writerOf(by)
+    const wait_s = writer === undefined ? 0 : written_bytes.peek(writer)
+    if (wait_s > 0)
+      throw new Failure('tooMany', {
+        message: 'You have made more changes in an hour than the audit log takes.',
+        retryAfter: wait_s,
+      })
+    const { result, bytes } = await stores.transaction(async (inside) => {
       const notes: AuditNote[] = []
-      const result = await work(inside, (record) => void notes.push({ by: actor, record }))
-      await append(inside, notes)
-      return result
+      const done = await work(inside, (record) => void notes.push({ by: actor, record }))
+      return { result: done, bytes: await append(inside, notes) }
     })
+    if (writer !== undefined && bytes > 0) written_bytes.add(writer, bytes)
+    return result
   }
 
   const event: Audit['event'] = (by, record) => change(by, async (_, note) => note(record))

@@ -1,0 +1,70 @@
+// A member makes changes as fast as the server takes them, each with an entry that is as large as entries may be, and
+// the audit log fills the disk: 4.5 GB in an hour. What one user, or the API keys of one namespace, may write in an
+// hour is bounded; others still make their changes, such as removing whoever does this.
+import { expect, test } from 'vitest'
+import { sample } from '@hawser/contract/examples'
+import type { Caller, KeyCaller, UserCaller } from '../../server/src/domain/callers/callers.ts'
+import { startPlace, type Place } from '../harness/place.ts'
+
+const params = { tenant: sample.tenant }
+const hour_ms = 3_600_000
+const origin = { source: '127.0.0.1', host: '', secure: false, tenant_id: sample.tenant }
+const oskar: UserCaller = {
+  ...origin,
+  kind: 'user',
+  id: sample.operator.id,
+  username: sample.operator.username,
+  token_id: 'a.b',
+  epoch: 0,
+  exp: 0,
+  role: 'operator',
+}
+const key: KeyCaller = {
+  ...origin,
+  kind: 'key',
+  name: 'any of them',
+  created_by: sample.administrator.id,
+  exp: undefined,
+  role: 'administrator',
+}
+
+/** Writes large entries until the server refuses; gives the bytes of their details. */
+async function fill({ rooms }: Place, by: Caller): Promise<number> {
+  const detail = Object.fromEntries(Array.from({ length: 16 }, (_, i) => [`field ${i}`, 'x'.repeat(1_000)]))
+  const entries_bytes = 1_000 * 16_000
+  const most = 20
+  for (let written = 0; written < most; written++) {
+    const change = rooms.audit.change(by, async (_, record) => {
+      for (let entry = 0; entry < 1_000; entry++)
+        record({ action: 'device.updated', target: { kind: 'device', id: '', name: '' }, detail })
+    })
+    if (
+      await change.then(
+        () => false,
+        () => true,
+      )
+    )
+      return written * entries_bytes
+  }
+  return most * entries_bytes
+}
+
+test('one who fills the audit log is stopped, and nobody else', async () => {
+  await using place = await startPlace()
+  expect(await fill(place, oskar)).toBeLessThan(160 * 1024 * 1024)
+  const { uid } = await place.enrol()
+  const accept = { params: { uid } }
+  await expect(place.operator.devices.accept(accept)).rejects.toMatchObject({
+    status: 429,
+    message: 'You have made more changes in an hour than the audit log takes.',
+  })
+  await place.administrator.namespaces.edit({ params, body: { name: 'quay' } })
+  place.clock.forward(hour_ms)
+  await place.operator.devices.accept(accept)
+})
+
+test('more API keys do not write more', async () => {
+  await using place = await startPlace()
+  expect(await fill(place, key)).toBeLessThan(160 * 1024 * 1024)
+  expect(await fill(place, { ...key, name: 'another' })).toBe(0)
+})
