@@ -155,7 +155,7 @@ export function SettingsForm({ namespace }: { namespace: Namespace }) {
         />
         <p className="hint">
           {t(
-            'A device’s password alone, or a key without an owner, is then refused. The terminal here and `hawser ssh` know who you are.',
+            'A device’s password alone, or a key without an owner, is then refused. The terminal here and hawser ssh know who you are.',
           )}
         </p>
         <Tick

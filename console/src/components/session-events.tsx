@@ -59,7 +59,7 @@ export function SessionEvents({ uid }: { uid: string }) {
             )}
             {next !== null && limit === all && (
               <p className="soft">
-                {t('The first {count}; `hawser sessions events` shows the others.', { count: all })}
+                {t('The first {count}; hawser sessions events shows the others.', { count: all })}
               </p>
             )}
           </Panel>

@@ -69,8 +69,11 @@ const largest_unread = 8 * 1024
 /** Room for the longest filter that the contract takes, percent-encoded here and there, and a token. */
 const largest_head = 32 * 1024
 
-/** An answer of which nobody reads anything for this long is given up, with its connection. */
-const unread_ms = 120_000
+/**
+ * An answer of which nobody reads anything for this long is given up, with its connection; for twice as long where
+ * Node has to find out first how much of the last part the network has taken.
+ */
+const unread_ms = 60_000
 
 /** On every answer. Nothing we send may be framed, sniffed, cached by others or leak where one came from. */
 const security = {

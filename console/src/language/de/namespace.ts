@@ -3,8 +3,8 @@ export const namespace = {
   '(you)': '(Sie)',
   'A card that can be charged comes first: add one and make it the default.':
     'Zuerst braucht es eine belastbare Karte: Fügen Sie eine hinzu und machen Sie sie zum Standard.',
-  'A device’s password alone, or a key without an owner, is then refused. The terminal here and `hawser ssh` know who you are.':
-    'Das Passwort eines Geräts allein oder ein Schlüssel ohne Eigentümer wird dann abgelehnt. Das Terminal hier und `hawser ssh` wissen, wer Sie sind.',
+  'A device’s password alone, or a key without an owner, is then refused. The terminal here and hawser ssh know who you are.':
+    'Das Passwort eines Geräts allein oder ein Schlüssel ohne Eigentümer wird dann abgelehnt. Das Terminal hier und hawser ssh wissen, wer Sie sind.',
   'A namespace with this name exists already.': 'Einen Namensraum mit diesem Namen gibt es schon.',
   'A stream sends every new entry to a webhook or a syslog server.':
     'Ein Stream sendet jeden neuen Eintrag an einen Webhook oder einen Syslog-Server.',

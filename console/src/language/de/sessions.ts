@@ -113,8 +113,8 @@ export const sessions = {
   'Text in the recording': 'Text in der Aufzeichnung',
   'The connection was lost; retrying …': 'Die Verbindung ist abgebrochen; neuer Versuch …',
   'The first {count} places.': 'Die ersten {count} Stellen.',
-  'The first {count}; `hawser sessions events` shows the others.':
-    'Die ersten {count}; `hawser sessions events` zeigt die anderen.',
+  'The first {count}; hawser sessions events shows the others.':
+    'Die ersten {count}; hawser sessions events zeigt die anderen.',
   'the hawser command': 'der Befehl hawser',
   'The person of the session was asked whether you may type.':
     'Die Person der Sitzung wurde gefragt, ob Sie schreiben dürfen.',
