@@ -65,7 +65,6 @@ interface Fleet {
 interface Harbour extends Fleet {
   readonly server: Program
   readonly load: Load
-  readonly token: string
 }
 
 export default async function api(...words: string[]): Promise<void> {
@@ -128,6 +127,7 @@ async function plantAll(folder: string, names: readonly string[]): Promise<Fleet
   return fleets
 }
 
+/** A user has 50 sign-ins, and measuring them ends those before: each part makes its own. */
 async function signIn(load: Load): Promise<string> {
   const { username, password } = owner
   const answer = await load.call(requestBytes('POST', '/api/login', { body: { username, password } }))
@@ -144,7 +144,7 @@ async function open(
     `serving ${fleet.name}: healthy after ${Math.round(server.healthy_ms)} ms, ${Math.round(server.resident_mb())} MB`,
   )
   const load = cleanUp.use(await openLoad(server.port, connections))
-  return { ...fleet, server, load, token: await signIn(load) }
+  return { ...fleet, server, load }
 }
 
 /**
@@ -293,10 +293,11 @@ function auths(harbour: Harbour, bare: Program): Promise<Row[]> {
   return calls('auth device', harbour, bare, ours, theirs, 0.6)
 }
 
-function gets(harbour: Harbour, bare: Program): Promise<Row[]> {
+async function gets(harbour: Harbour, bare: Program): Promise<Row[]> {
   say(`get device, ${harbour.name}`)
   const uids = callersOf(harbour).map(uidOf)
-  const ours = uids.map((uid) => requestBytes('GET', `/api/devices/${uid}`, { token: harbour.token }))
+  const token = await signIn(harbour.load)
+  const ours = uids.map((uid) => requestBytes('GET', `/api/devices/${uid}`, { token }))
   const theirs = uids.map((uid) => requestBytes('GET', `/devices/${uid}`))
   return calls('get device', harbour, bare, ours, theirs)
 }
@@ -349,7 +350,8 @@ async function lists(harbours: readonly Harbour[]): Promise<Row[]> {
     // With room to spare, as not all devices have the status that is asked for.
     const able = harbours.filter(({ count }) => count >= 2 * deepest)
     const sides: Record<string, () => Promise<number>> = {}
-    for (const { name, load, token } of able) {
+    for (const { name, load } of able) {
+      const token = await signIn(load)
       const request = requestBytes('GET', `/api/devices?${new URLSearchParams(query).toString()}`, { token })
       const found = JSON.parse((await load.call(request)).body) as unknown[]
       if ((found.length === 0) !== empty)
