@@ -15,7 +15,15 @@ const waiting = 256
 /** Streamed answers of one namespace at a time. */
 const mostStreams = 8
 
-/** Closes connections with more requests than that, before anything is looked at. */
+/**
+ * A connection on which nothing moves for this long is closed, unless an answer is being made; for twice as long
+ * where Node has to find out first how much of the last part the network has taken.
+ */
+const still_ms = 60_000
+
+/**
+ * Closes connections with more requests than that, before anything is looked at, and those whose answers nobody reads.
+ */
 export function boundConnections(server: Server): void {
   const unanswered = new WeakMap<Socket, number>()
   const handlers = server.listeners('request') as ((...given: unknown[]) => void)[]
@@ -32,6 +40,10 @@ export function boundConnections(server: Server): void {
     unanswered.set(socket, count)
     response.once('close', () => unanswered.set(socket, unanswered.get(socket)! - 1))
     for (const handler of handlers) handler.call(server, request, response)
+  })
+  server.setTimeout(still_ms, (socket: Socket) => {
+    const isMade = socket.writableLength === 0 && (unanswered.get(socket) ?? 0) > 0
+    if (!isMade) socket.destroy()
   })
 }
 

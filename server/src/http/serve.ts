@@ -69,12 +69,6 @@ const largest_unread = 8 * 1024
 /** Room for the longest filter that the contract takes, percent-encoded here and there, and a token. */
 const largest_head = 32 * 1024
 
-/**
- * An answer of which nobody reads anything for this long is given up, with its connection; for twice as long where
- * Node has to find out first how much of the last part the network has taken.
- */
-const unread_ms = 60_000
-
 /** On every answer. Nothing we send may be framed, sniffed, cached by others or leak where one came from. */
 const security = {
   'x-content-type-options': 'nosniff',
@@ -169,11 +163,6 @@ export function httpServer(parts: HttpParts): FastifyInstance {
     if (location !== undefined) reply.redirect(location, 308)
     else if (request.is404) nowhere(request, reply)
     else done()
-  })
-  // Counted from the answer on: making one may take long.
-  app.addHook('onSend', (request, _reply, payload, done) => {
-    request.raw.socket.setTimeout(unread_ms)
-    done(null, payload)
   })
   app.addHook('onResponse', (request, reply, done) => {
     const { named } = request.routeOptions.config
