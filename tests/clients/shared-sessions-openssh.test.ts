@@ -72,7 +72,9 @@ describe('somebody who asks to type', () => {
     using other = await guest(uid, 'operator')
     await terminal.until(/\[oskar asks to type here: Ctrl-\] then y allows it/)
     expect(other.shown()).toBe('')
-    expect((await session(uid)).participants).toEqual([{ id: 1, name: 'oskar', state: 'asking' }])
+    await eventually(async () =>
+      expect((await session(uid)).participants).toEqual([{ id: 1, name: 'oskar', state: 'asking' }]),
+    )
     terminal.type('\u001dy')
     await terminal.until(/\[oskar types here, too/)
     await other.until(/ready/)
