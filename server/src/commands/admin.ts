@@ -251,13 +251,13 @@ export const commands: readonly Command[] = [
     words: 'shellhub key list',
     reads: true,
     arguments: [],
-    doc: 'Lists the keys of a ShellHub: namespace, fingerprint, since when.',
+    doc: 'Lists the keys of a ShellHub by namespace: its name, fingerprint, since when.',
     async run({ stores }) {
       const names = new Map((await stores.namespaces.all()).map(({ tenant_id, name }) => [tenant_id, name]))
       const rows = await stores.shellHubKeys.list()
-      return rows.map(
-        (row) => `${names.get(row.tenant_id) ?? row.tenant_id}\t${row.fingerprint}\t${row.added_at}`,
-      )
+      return rows
+        .map((row) => `${names.get(row.tenant_id) ?? row.tenant_id}\t${row.fingerprint}\t${row.added_at}`)
+        .toSorted()
     },
   },
   {
