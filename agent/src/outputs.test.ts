@@ -7,7 +7,7 @@ import os from 'node:os'
 import path from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, expect, test } from 'vitest'
-import { eventually } from '../../tests/harness/eventually.ts'
+import { atRest } from '../../tests/harness/eventually.ts'
 import { Output, passOutput, type OutputReader } from './outputs.ts'
 import { startOnPipes } from './piped.ts'
 import type { RunningProgram } from './program.ts'
@@ -120,13 +120,7 @@ test('a program waits for a reader that does not read, and the reader gets every
     asked += 1
     return reading.promise
   })
-  let before = -1
-  await eventually(() => {
-    const now = asked
-    const stands = now === before && now > 0
-    before = now
-    expect(stands).toBe(true)
-  })
+  await atRest(() => asked, 200, 1)
   // Two reads wait for the reader, and the pipe holds a third.
   expect(asked).toBe(2)
   expect(Number(/^wchar: (\d+)$/m.exec(readFileSync(`/proc/${program.pid}/io`, 'latin1'))?.[1])).toBeLessThan(

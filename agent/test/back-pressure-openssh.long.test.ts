@@ -7,7 +7,7 @@ import net, { type AddressInfo } from 'node:net'
 import { startSession, writeTcpForward } from '@hawser/ssh'
 import { afterEach, expect, test, vi } from 'vitest'
 import { outputOf } from '../../ssh/test/reading.ts'
-import { eventually } from '../../tests/harness/eventually.ts'
+import { atRest, eventually } from '../../tests/harness/eventually.ts'
 import { inBothModes, type Place } from './modes.ts'
 import { whenGone } from './running.ts'
 
@@ -32,16 +32,7 @@ function written(pid: number): number {
 }
 
 /** Waits until a process does not get any further; how far it got. */
-async function stuckAt(pid: number, measure = written): Promise<number> {
-  let before = -1
-  await eventually(() => {
-    const now = measure(pid)
-    const stands = now === before && now > 0
-    before = now
-    expect(stands).toBe(true)
-  })
-  return before
-}
+const stuckAt = async (pid: number, measure = written): Promise<number> => atRest(() => measure(pid), 500, 1)
 
 /** The real client, with nobody who reads what it prints. */
 function unread(place: Place, options: string[], command: string): ChildProcess {

@@ -4,7 +4,7 @@
 import { spawn } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { expect, test, vi } from 'vitest'
-import { eventually } from '../../tests/harness/eventually.ts'
+import { atRest, eventually } from '../../tests/harness/eventually.ts'
 import { connect } from '../src/client.ts'
 import { startSession } from '../src/connection/session.ts'
 import { parsePrivateKey } from '../src/keys/private-key.ts'
@@ -77,16 +77,7 @@ test('64 sessions at once of our client with sshd', async () => {
 })
 
 /** Resolves when the number has not changed for a while. */
-async function standsStill(number: () => number): Promise<number> {
-  let before = -1
-  await eventually(() => {
-    const now = number()
-    const same = now === before && now > 0
-    before = now
-    expect(same).toBe(true)
-  }, 60_000)
-  return before
-}
+const standsStill = async (number: () => number): Promise<number> => atRest(number, 500, 1)
 
 test('a client that does not read makes the server wait, and then gets everything', async () => {
   let written = 0

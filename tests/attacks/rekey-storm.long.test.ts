@@ -7,7 +7,7 @@ import { allAlgorithms } from '../../ssh/src/algorithms.ts'
 import { Message } from '../../ssh/src/messages.ts'
 import { message, type Writer } from '../../ssh/src/wire.ts'
 import { startServer, type TestServer } from '../../ssh/test/server.ts'
-import { eventually, until } from '../harness/eventually.ts'
+import { eventually, longestWait_ms, until } from '../harness/eventually.ts'
 import { rudeClient, type RudeClient } from './rude-client.ts'
 
 let server: TestServer
@@ -44,7 +44,7 @@ async function renew(
     await pay()
     const before = transport.negotiated
     transport.rekey()
-    const done = until(() => transport.negotiated !== before).then(() => false)
+    const done = until(() => transport.negotiated !== before, longestWait_ms, 1).then(() => false)
     if (await Promise.race([over, done])) {
       done.catch(() => undefined)
       break
@@ -116,7 +116,7 @@ async function session(rude: RudeClient): Promise<(bytes: number) => Promise<voi
       )
       const back = (): number =>
         received.filter(is(Message.channelData)).reduce((sum, payload) => sum + payload.readUInt32BE(5), 0)
-      await until(() => back() >= junk.length)
+      await until(() => back() >= junk.length, longestWait_ms, 1)
     }
   }
 }

@@ -13,7 +13,7 @@ import { memoryPool } from '../../ssh/src/memory.ts'
 import { message, Reader, type Writer } from '../../ssh/src/wire.ts'
 import { checker, flow } from '../../ssh/test/flow.ts'
 import { startServer } from '../../ssh/test/server.ts'
-import { eventually } from '../harness/eventually.ts'
+import { atRest, eventually } from '../harness/eventually.ts'
 import { rudeClient, type RudeClient } from './rude-client.ts'
 
 vi.setConfig({ testTimeout: 120_000 })
@@ -77,15 +77,8 @@ async function heldBy(rude: RudeClient, before: number, attack: () => Promise<un
 }
 
 /** The server has read all that was sent, or no longer reads. */
-async function standsStill(rude: RudeClient): Promise<void> {
-  let seen = -1
-  await eventually(() => {
-    const now = rude.socket.bytesWritten - rude.socket.writableLength
-    const same = now === seen
-    seen = now
-    expect(same).toBe(true)
-  }, 60_000)
-}
+const standsStill = async ({ socket }: RudeClient): Promise<unknown> =>
+  atRest(() => socket.bytesWritten - socket.writableLength, 1_000)
 
 const ignored = Buffer.alloc(64 * 1024)
 const data = (channel: number, bytes: Buffer): Writer =>

@@ -87,36 +87,40 @@ describe('hawser play', () => {
     expect(skipped.shown()).toMatch(/one[^]*two[^]*three/)
   })
 
-  test('skips what came while the session had no client, unless it is asked for', async () => {
-    using terminal = openTerminal('ssh', [...way.args(), `${way.sshid()}@127.0.0.1`])
-    terminal.type('unset HISTFILE; stty -echo; echo one; (sleep 1; echo un""seen) &\n')
-    await terminal.until(/one\r\n/)
-    const { uid } = await way.newest()
-    terminal.kill('SIGKILL')
-    await terminal.ended
-    const shownAlone = async () =>
-      expect((await way.owner.sessions.cast({ params: { uid } })).body).toMatch(/"held"[^]*unseen/)
-    await eventually(shownAlone)
-    using back = openTerminal('ssh', [...way.args(), '-t', `${way.sshid()}@127.0.0.1`, 'hawser-attach'])
-    await back.until(/unseen/)
-    back.type('exit\n')
-    await back.ended
-    const slowly = ['play', uid, '--speed', '0.01', '--idle', '1000']
-    using skipping = desk.terminal(slowly)
-    // At this speed a second would take more than a minute.
-    await skipping.until(/unseen/)
-    skipping.type('q')
-    expect(await skipping.ended).toBe(0)
-    using all = desk.terminal([...slowly, '--interruptions'])
-    await all.until(/one\r+\n/)
-    all.type('q')
-    expect(await all.ended).toBe(0)
-    expect(all.shown()).not.toContain('unseen')
-    // Whoever goes to a moment in it sees it from there on.
-    using within = desk.terminal([...slowly, '--skip', '1000'])
-    await within.until(/unseen[^]*The recording is over/)
-    expect(await within.ended).toBe(0)
-  })
+  test(
+    'skips what came while the session had no client, unless it is asked for',
+    { timeout: 240_000 },
+    async () => {
+      using terminal = openTerminal('ssh', [...way.args(), `${way.sshid()}@127.0.0.1`])
+      terminal.type('unset HISTFILE; stty -echo; echo one; (sleep 1; echo un""seen) &\n')
+      await terminal.until(/one\r\n/)
+      const { uid } = await way.newest()
+      terminal.kill('SIGKILL')
+      await terminal.ended
+      const shownAlone = async () =>
+        expect((await way.owner.sessions.cast({ params: { uid } })).body).toMatch(/"held"[^]*unseen/)
+      await eventually(shownAlone)
+      using back = openTerminal('ssh', [...way.args(), '-t', `${way.sshid()}@127.0.0.1`, 'hawser-attach'])
+      await back.until(/unseen/)
+      back.type('exit\n')
+      await back.ended
+      const slowly = ['play', uid, '--speed', '0.01', '--idle', '1000']
+      using skipping = desk.terminal(slowly)
+      // At this speed a second takes more than a minute and a half; the first prompt may take half of that.
+      await eventually(() => expect(skipping.shown()).toMatch(/unseen/), 80_000)
+      skipping.type('q')
+      expect(await skipping.ended).toBe(0)
+      using all = desk.terminal([...slowly, '--interruptions'])
+      await eventually(() => expect(all.shown()).toMatch(/one\r+\n/), 80_000)
+      all.type('q')
+      expect(await all.ended).toBe(0)
+      expect(all.shown()).not.toContain('unseen')
+      // Whoever goes to a moment in it sees it from there on.
+      using within = desk.terminal([...slowly, '--skip', '1000'])
+      await within.until(/unseen[^]*The recording is over/)
+      expect(await within.ended).toBe(0)
+    },
+  )
 
   test('says why there is nothing to play', async () => {
     await way.ssh('echo no terminal')

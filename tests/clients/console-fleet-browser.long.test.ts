@@ -5,7 +5,7 @@ import type { Page } from 'playwright-core'
 import { beforeAll, expect, test, vi } from 'vitest'
 import { sample } from '@hawser/contract/examples'
 import { sharedBrowser, visit } from '../harness/browser.ts'
-import { eventually } from '../harness/eventually.ts'
+import { atRest, eventually } from '../harness/eventually.ts'
 import { sharedPlace } from '../harness/place.ts'
 
 const place = sharedPlace()
@@ -67,16 +67,8 @@ const table = (page: Page) => page.getByRole('table', { name: 'Devices' })
 const sortBy = (page: Page, name: string) =>
   page.getByRole('columnheader').getByRole('button', { name, exact: true }).click()
 /** The row in the middle of the window, once it has come to rest. */
-async function rowAtRest(page: Page): Promise<number> {
-  let before = -1
-  await eventually(async () => {
-    const now = await page.evaluate<number>(`Math.floor((scrollY + innerHeight / 2) / 32) - 8`)
-    const same = now === before
-    before = now
-    expect(same).toBe(true)
-  })
-  return before
-}
+const rowAtRest = async (page: Page): Promise<number> =>
+  atRest(async () => page.evaluate<number>(`Math.floor((scrollY + innerHeight / 2) / 32) - 8`), 300)
 /** Beyond what is on a screen there are only the rows beside it. */
 const mostRows = 80
 

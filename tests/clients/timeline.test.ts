@@ -6,7 +6,7 @@ import type { Client } from '@hawser/contract/client'
 import type { TimelineEvent } from '@hawser/contract/timeline'
 import { openDesk } from '../../cli/test/program.ts'
 import { startAgent, type Agent } from '../harness/agent.ts'
-import { eventually, until } from '../harness/eventually.ts'
+import { eventually, longestWait_ms, until } from '../harness/eventually.ts'
 import { startLink, type Link } from '../harness/link.ts'
 import { startOldAgent } from '../harness/old-agent.ts'
 import { startService, type Service } from '../harness/service.ts'
@@ -94,10 +94,14 @@ test('a link that goes silent: since when its network is gone, and after how lon
   link.silence()
   service.clock.forward(40_000)
   // As somebody does who waits for the device in vain.
-  await eventually(() => {
-    tunnel.check?.()
-    expect(service.reach.tunnels.find(silent.uid)).toBeUndefined()
-  })
+  await eventually(
+    () => {
+      tunnel.check?.()
+      expect(service.reach.tunnels.find(silent.uid)).toBeUndefined()
+    },
+    longestWait_ms,
+    500,
+  )
   link.resume()
   expect(await offline(silent.uid)).toMatch(
     new RegExp(`^Its network has been gone since ${moment}; the server noticed after [45]\\d s\\.$`),

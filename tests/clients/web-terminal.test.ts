@@ -7,16 +7,20 @@ import { sample } from '@hawser/contract/examples'
 import { Kind, mostUnshown_bytes } from '@hawser/contract/terminals'
 import { blobOf, fingerprintMd5, publicKeyLine } from '@hawser/ssh'
 import { startAgent } from '../harness/agent.ts'
-import { eventually } from '../harness/eventually.ts'
+import { eventually, longestWait_ms } from '../harness/eventually.ts'
 import { apiOf, dial, openQuarters, sharedQuarters, terminal, ticket, type Dialled } from './web.ts'
 
 const quarters = sharedQuarters()
 /** A new size and what is typed after it take different ways, so that one asks until it has arrived. */
 const asking = async (ask: () => void, shell: Dialled, answer: string): Promise<void> =>
-  eventually(() => {
-    if (!shell.text().includes(answer)) ask()
-    expect(shell.text()).toContain(answer)
-  })
+  eventually(
+    () => {
+      if (!shell.text().includes(answer)) ask()
+      expect(shell.text()).toContain(answer)
+    },
+    longestWait_ms,
+    200,
+  )
 const over = async (uid: string) => {
   const api = await apiOf(quarters())
   return eventually(async () => {

@@ -62,7 +62,7 @@ async function cutAgainAndAgain(): Promise<void> {
   let up: Promise<unknown> = Promise.resolve()
   for (let cut = 0; cut < cuts; cut++) {
     if (random(20) > 0) await up
-    await eventually(() => expect(link.passing).toBeGreaterThan(0), 70_000)
+    await eventually(() => expect(link.passing).toBeGreaterThan(0), 70_000, 1)
     await pause(random(2) === 0 ? random(50) : random(400))
     // A device may open ten tunnels in ten seconds of the server's clock; then it has to wait.
     way.service.clock.forward(1_000)

@@ -12,8 +12,29 @@ export const longestWait_ms = 30_000
 export const eventually = async <T>(
   check: () => T | Promise<T>,
   timeout: number = longestWait_ms,
-): Promise<T> => vi.waitFor(check, { timeout, interval: 20 })
+  interval = 20,
+): Promise<T> => vi.waitFor(check, { timeout, interval })
 
 /** Repeats the question until its answer is true, or a value that counts as true, and returns the answer. */
-export const until = async <T>(ask: () => T | Promise<T>, timeout: number = longestWait_ms) =>
-  vi.waitUntil(ask, { timeout, interval: 20 })
+export const until = async <T>(ask: () => T | Promise<T>, timeout: number = longestWait_ms, interval = 20) =>
+  vi.waitUntil(ask, { timeout, interval })
+
+/** Asks every so often until two answers in a row are the same and no less than `least`, and returns that answer. */
+export async function atRest(
+  number: () => number | Promise<number>,
+  every_ms: number,
+  least = -Infinity,
+): Promise<number> {
+  let before: number | undefined
+  return eventually(
+    async () => {
+      const now = await number()
+      const rests = now === before && now >= least
+      before = now
+      if (!rests) throw new Error(`${now} is not at rest, or less than ${least}`)
+      return now
+    },
+    2 * longestWait_ms,
+    every_ms,
+  )
+}
