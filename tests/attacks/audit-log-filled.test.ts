@@ -1,6 +1,7 @@
 // A member makes changes as fast as the server takes them, each with an entry that is as large as entries may be, and
 // the audit log fills the disk: 4.5 GB in an hour. What one user, or the API keys of one namespace, may write in an
-// hour is bounded; others still make their changes, such as removing whoever does this.
+// hour is bounded. Others still make their changes, such as removing that member; and the owner of a stolen token can
+// still end what the thief has.
 import { expect, test } from 'vitest'
 import { sample } from '@hawser/contract/examples'
 import type { Caller, KeyCaller, UserCaller } from '../../server/src/domain/callers/callers.ts'
@@ -58,6 +59,10 @@ test('one who fills the audit log is stopped, and nobody else', async () => {
     status: 429,
     message: 'You have made more changes in an hour than the audit log takes.',
   })
+  // The owner of a token that somebody else fills the log with can still end it.
+  const { id, password } = sample.operator
+  const body = { current_password: password, new_password: 'another-rope' }
+  await place.operator.users.updatePassword({ params: { id }, body })
   await place.administrator.namespaces.edit({ params, body: { name: 'quay' } })
   place.clock.forward(hour_ms)
   await place.operator.devices.accept(accept)

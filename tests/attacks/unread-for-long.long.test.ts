@@ -1,5 +1,5 @@
 // Somebody asks for a download and reads nothing of it, for as long as the server lets them: each held a place and its
-// memory. After two minutes without a byte, or one, the connection is closed; one that is read slowly goes on.
+// memory. After one or two minutes without a byte the connection is closed. A download that is read slowly goes on.
 import net from 'node:net'
 import { expect, test } from 'vitest'
 import { sample } from '@hawser/contract/examples'
@@ -35,7 +35,7 @@ test(
     const slow = await download()
     const reading = setInterval(() => void slow.socket.read(32 * 1024), 1_000)
     const begun = performance.now()
-    // They and the slow one take all places of the namespace.
+    // Seven unread downloads and the slow one take all places of the namespace.
     const unread = await Promise.all(Array.from({ length: 7 }, download))
     expect(new Set(unread.map(({ status }) => status))).toEqual(new Set(['200']))
     const again = async () => {

@@ -19,7 +19,7 @@ export const eventually = async <T>(
 export const until = async <T>(ask: () => T | Promise<T>, timeout: number = longestWait_ms, interval = 20) =>
   vi.waitUntil(ask, { timeout, interval })
 
-/** Asks every so often until two answers in a row are the same and no less than `least`, and returns that answer. */
+/** Repeats the question until two answers in a row are the same, and at least `least`; returns that answer. */
 export async function atRest(
   number: () => number | Promise<number>,
   every_ms: number,

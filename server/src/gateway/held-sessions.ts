@@ -103,14 +103,14 @@ export function heldSessions(clock: { now(): number }, most = limits): HeldSessi
     clearTimeout(timers.get(uid))
     timers.delete(uid)
   }
-  /** Its end takes a while: of several sessions that are lost at the same moment each must end another one. */
+  /** Releases the session at once, because ending it takes a while, and the next one that is lost needs another. */
   const giveUp = (session: KeptSession, sentence: string): void => {
     release(session)
     session.end(sentence)
   }
   /**
-   * Whether there is room for one more of a namespace that holds so many. Where all places are taken, the namespace
-   * that holds most gives up its oldest: whoever has many namespaces leaves room for others, too.
+   * Whether a namespace that already holds this number may hold one more. When the node is full, the namespace that
+   * holds the most gives up its oldest session, so that an account with many namespaces leaves room for others.
    */
   function hasRoom(ofNamespace: number): boolean {
     if (ofNamespace >= most.ofNamespace) return false

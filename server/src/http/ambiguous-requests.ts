@@ -6,18 +6,15 @@ import { Failure } from '@hawser/contract/failures'
 
 /** At most one of each. Lists such as X-Forwarded-For may come in several lines. */
 const single = new Set(['host', 'authorization', 'x-api-key', 'origin'])
-const lengths = new Set([...single].map(({ length }) => length))
 
 /** Why the request is refused; undefined: it is not. */
 export function ambiguityOf({ rawHeaders, headers, httpVersion }: IncomingMessage): Failure | undefined {
-  let seen = ''
+  const seen = new Set<string>()
   for (let at = 0; at < rawHeaders.length; at += 2) {
-    const { length } = rawHeaders[at]!
-    if (!lengths.has(length)) continue
     const name = rawHeaders[at]!.toLowerCase()
     if (!single.has(name)) continue
-    if (seen.includes(name)) return refusal('The request repeats a header that may occur only once.')
-    seen += `${name} `
+    if (seen.has(name)) return refusal('The request repeats a header that may occur only once.')
+    seen.add(name)
   }
   if (headers.host === undefined && httpVersion === '1.1') return refusal('The request has no Host header.')
   return undefined

@@ -1,7 +1,7 @@
 // The memory that the screens of all terminals of this process take together, of live sessions as well as of
 // held ones. Of three quarters of it a namespace may take as much as is left for all others: one that wants
 // everything gets half of it, and the next one half of the rest. The last quarter is for namespaces that have
-// little, so that whoever has many namespaces leaves room for others, too.
+// little, so that an account with many namespaces leaves room for others.
 
 export interface ScreenMemory {
   /** Takes more for a screen of the namespace; false: there is not enough left for it. */
