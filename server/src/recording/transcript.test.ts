@@ -35,6 +35,21 @@ describe('lines', () => {
     ])
   })
 
+  test('have a moment at which the screen shows them, however slowly or quickly they came', async () => {
+    const quick = await transcript([
+      [0, 'first\r\n'],
+      [3, 'second\r\n'],
+    ])
+    expect(quick.find(({ text }) => text === 'second')?.time_ms).toBe(3)
+    // Without a pause for seconds: each line is there at its moment, and has not long been.
+    const slow = await transcript(
+      Array.from({ length: 200 }, (_, index) => [index * 15, `line ${index}\r\n`] as const),
+    )
+    const late = slow.map(({ time_ms, text }) => time_ms - Number(text.slice('line '.length)) * 15)
+    expect(Math.min(...late)).toBe(0)
+    expect(Math.max(...late)).toBeLessThanOrEqual(20)
+  })
+
   test('say who of those who joined typed then, within milliseconds, too', async () => {
     const by = (name: string): Mark => ({ type: 'typist', by: name, id: `id of ${name}` })
     const lines = await transcript([

@@ -30,7 +30,7 @@ export interface Typist {
 const settled_ms = 300
 /** After so long without output, a prompt waits for input. */
 const prompted_ms = 50
-/** Events that are closer together than this are played as one. */
+/** Output of so long a time is played as one step, and counts as shown at its end. */
 const together_ms = 20
 /** The most output that is played between two looks at the screen. */
 const step_bytes = 2_048
@@ -108,7 +108,7 @@ export async function* transcriptOf(
     total_bytes += bytes.length
     for (let at = 0; at < bytes.length; at += step_bytes) {
       const piece = bytes.subarray(at, at + step_bytes)
-      const isApart = step && (isOther || event.time_ms - step.last_ms > together_ms)
+      const isApart = step && (isOther || event.time_ms - step.time_ms > together_ms)
       if (isApart || (step && step.bytes + piece.length > step_bytes)) play(event.time_ms)
       isOther = false
       step ??= { time_ms: event.time_ms, last_ms: event.time_ms, pieces: [], bytes: 0 }
@@ -129,7 +129,6 @@ export async function* transcriptOf(
 }
 
 interface Step {
-  readonly time_ms: number
   readonly last_ms: number
   readonly bytes: Buffer
 }
@@ -162,8 +161,8 @@ class Typists {
 /** Plays output and collects lines. */
 class TranscriptPlayer implements Disposable {
   lines: TranscriptLine[] = []
-  /** Steps that were given to the terminal and are not played yet. */
-  waiting = 0
+  /** The moments of steps that were given to the terminal and are not played yet. */
+  readonly #waiting: number[] = []
   readonly #terminal: Terminal
   readonly #commands = new CommandFinder()
   /** The moment of what is being played. */
@@ -205,9 +204,9 @@ class TranscriptPlayer implements Disposable {
   }
 
   /** Plays a step; `next_ms`: when the one after it comes. */
-  show({ time_ms, last_ms, bytes }: Step, next_ms: number): void {
-    if (this.waiting === 0) this.#now_ms = time_ms
-    this.waiting++
+  show({ last_ms, bytes }: Step, next_ms: number): void {
+    this.#waiting.push(last_ms)
+    this.#now_ms = this.#waiting[0]!
     this.#idle ??= Promise.withResolvers()
     this.#rowsLeft += bytes.length / bytesPerRow
     this.#work.cells += bytes.length * cellsPerByte
@@ -215,12 +214,16 @@ class TranscriptPlayer implements Disposable {
     this.#terminal.write(bytes, () => {
       if (returns) this.#redrawn = true
       this.#after(next_ms - last_ms)
-      this.#now_ms = Number.isFinite(next_ms) ? next_ms : last_ms
-      this.waiting--
-      if (this.waiting > 0) return
+      this.#waiting.shift()
+      this.#now_ms = this.#waiting[0] ?? last_ms
+      if (this.#waiting.length > 0) return
       this.#idle?.resolve()
       this.#idle = undefined
     })
+  }
+
+  get waiting(): number {
+    return this.#waiting.length
   }
 
   async played(): Promise<void> {
