@@ -65,6 +65,8 @@ const programs = new Set(['shell', 'exec', 'subsystem'])
 export const lostStatus = 255
 /** For a client that does not read any more. */
 export const goodbye_ms = 2_000
+/** Between two sizes: an editor that still draws for the first may miss the second. */
+const secondSize_ms = 250
 
 /** What is needed of a client's connection. */
 export interface ClientEnd extends Pick<ConnectionEnd, 'ended'> {
@@ -409,9 +411,11 @@ export class KeptTerminal implements Channel {
         reply: () => undefined,
       })
     }
-    if (drawAnew) tell({ ...size, height: size.height > 1 ? size.height - 1 : 2 })
     this.#resize(size)
-    tell(size)
+    if (!drawAnew) return tell(size)
+    tell({ ...size, height: size.height > 1 ? size.height - 1 : 2 })
+    // The client may have changed the size by then.
+    setTimeout(() => this.#size && tell(this.#size), secondSize_ms).unref()
   }
 
   #finish(): void {
