@@ -30,6 +30,19 @@ test('many files at once, in pieces of every size', async () => {
   )
 })
 
+test('many small files that are complete at once take no more memory than their bytes need', async () => {
+  await using thread = hashThread()
+  const before = process.memoryUsage().arrayBuffers
+  const sums = Array.from({ length: 2_000 }, async (_, index) => {
+    const hash = thread.hash()
+    hash.update(Buffer.from(`file ${index}`))
+    return hash.digest()
+  })
+  expect(process.memoryUsage().arrayBuffers - before).toBeLessThan(4 * 1024 * 1024)
+  expect(await Promise.all(sums)).toEqual(sums.map((_, index) => sha256(Buffer.from(`file ${index}`))))
+  expect(process.memoryUsage().arrayBuffers - before).toBeLessThan(4 * 1024 * 1024)
+})
+
 test('whoever is faster than the thread waits for room', async () => {
   await using thread = hashThread()
   const hash = thread.hash()

@@ -1,7 +1,9 @@
 // Hashes the files that pass the gateway on another thread: a hash takes a quarter of the time that the
 // gateway needs to move the same bytes, and others wait for the gateway's thread. Bytes of all files are
-// collected in one block of memory and sent to the thread together. The thread starts with the first file.
-// Whoever has more bytes waits while much is on its way, so that the memory is bounded.
+// collected in one block of memory and sent to the thread together, when the block is full or when a file is
+// complete: once for all files that are complete in the same turn, because a block is large and many files are
+// small. The thread starts with the first file. Whoever has more bytes waits while much is on its way, so that
+// the memory is bounded.
 import { Worker } from 'node:worker_threads'
 import type { SftpHash } from '@hawser/ssh'
 
@@ -27,6 +29,8 @@ export interface HashThread extends AsyncDisposable {
 }
 
 const block_bytes = 256 * 1024
+/** Pieces of files in one block. */
+const mostParts = 4_096
 /** Blocks on their way. */
 const mostOnTheWay = 16
 /** Blocks that are kept for the next bytes when none is on its way; until then all of them. */
@@ -42,7 +46,9 @@ export function hashThread(): HashThread {
   let memory = new ArrayBuffer(0)
   let filled = 0
   let parts: { id: number; length: number }[] = []
+  let ends: number[] = []
   let drops: number[] = []
+  let turn: NodeJS.Immediate | undefined
   const waiting = new Map<number, (sha256: string | undefined) => void>()
   let room: PromiseWithResolvers<void> | undefined
 
@@ -50,7 +56,9 @@ export function hashThread(): HashThread {
     worker = undefined
     generation += 1
     onTheWay = 0
-    ;[filled, parts, drops] = [0, [], []]
+    clearImmediate(turn)
+    turn = undefined
+    ;[filled, parts, ends, drops] = [0, [], [], []]
     for (const resolve of waiting.values()) resolve(undefined)
     waiting.clear()
     room?.resolve()
@@ -82,14 +90,16 @@ export function hashThread(): HashThread {
     return started
   }
 
-  function send(ends: readonly number[]): void {
+  function send(): void {
+    clearImmediate(turn)
+    turn = undefined
     if (memory.byteLength === 0) memory = spare.pop() ?? new ArrayBuffer(block_bytes)
     worker ??= start()
     const batch: HashBatch = { memory, parts, ends, drops }
     worker.postMessage(batch, [memory])
     onTheWay += 1
     memory = new ArrayBuffer(0)
-    ;[filled, parts, drops] = [0, [], []]
+    ;[filled, parts, ends, drops] = [0, [], [], []]
   }
 
   function add(id: number, bytes: Uint8Array): void {
@@ -102,7 +112,7 @@ export function hashThread(): HashThread {
       else parts.push({ id, length: piece.length })
       filled += piece.length
       at += piece.length
-      if (filled === block_bytes) send([])
+      if (filled === block_bytes || parts.length >= mostParts) send()
     }
   }
 
@@ -120,7 +130,8 @@ export function hashThread(): HashThread {
           if (begun !== generation) return Promise.resolve(undefined)
           const { promise, resolve } = Promise.withResolvers<string | undefined>()
           waiting.set(id, resolve)
-          send([id])
+          ends.push(id)
+          turn ??= setImmediate(send)
           return promise
         },
         drop() {
