@@ -9,8 +9,8 @@ import os from 'node:os'
 import path from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { client, type Client } from '@hawser/contract/client'
-import { keptScreen } from '../server/src/recording/kept-screen.ts'
-import { screenMemory } from '../server/src/recording/screen-memory.ts'
+import { keptScreen, screens_bytes } from '../server/src/recording/kept-screen.ts'
+import { fairShare } from '../server/src/kit/fair-share.ts'
 import { screenThread } from '../server/src/recording/screen-thread.ts'
 import {
   clientAlgorithms,
@@ -150,7 +150,7 @@ async function redraws(): Promise<Row[]> {
   for (const [name, output] of Object.entries(screens)) {
     const times: number[] = []
     for (let round = 0; round < 25; round++) {
-      using screen = keptScreen(size, { tenant_id: 'bench', thread, memory: screenMemory() })
+      using screen = keptScreen(size, { tenant_id: 'bench', thread, memory: fairShare(screens_bytes) })
       screen.show(Buffer.from(output))
       await screen.settle()
       screen.show(Buffer.from('what came after that\r\n'))

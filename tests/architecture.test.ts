@@ -331,9 +331,9 @@ describe('names and sizes', () => {
     expect(said('ssh/src/keys.ts', lines(600))).toEqual([])
     expect(said('ssh/src/keys.ts', lines(601))).toEqual([expect.stringContaining('has 601 lines')])
   })
-  test('the kit has at most twelve files, its tests not counted', () => {
-    expect(violations([...kit(12), { path: 'server/src/kit/a0.test.ts', text: '' }])).toEqual([])
-    expect(violations(kit(13))).toEqual([expect.stringContaining('server/src/kit has 13 files')])
+  test('the kit has at most thirteen files, its tests not counted', () => {
+    expect(violations([...kit(13), { path: 'server/src/kit/a0.test.ts', text: '' }])).toEqual([])
+    expect(violations(kit(14))).toEqual([expect.stringContaining('server/src/kit has 14 files')])
   })
 })
 

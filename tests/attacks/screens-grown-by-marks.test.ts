@@ -6,7 +6,7 @@
 import { afterAll, expect, test, vi } from 'vitest'
 import { keptScreen } from '../../server/src/recording/kept-screen.ts'
 import { nextFrame } from '../../server/src/recording/screen-frame.ts'
-import { screenMemory } from '../../server/src/recording/screen-memory.ts'
+import { fairShare } from '../../server/src/kit/fair-share.ts'
 import { screenThread } from '../../server/src/recording/screen-thread.ts'
 import { screen } from '../../server/src/recording/screen.ts'
 
@@ -61,7 +61,7 @@ test('the screen of a recording is bounded, too', async () => {
 
 test('all screens share one budget, live ones as well, and another namespace finds room', async () => {
   const budget = 1024 * 1024
-  const memory = screenMemory(budget)
+  const memory = fairShare(budget)
   const parts = (tenant_id: string) => ({ tenant_id, thread, memory })
   const noise = Buffer.from(
     Array.from({ length: 6_000 }, (_, at) => `${esc}[${1 + (at % 24)};${1 + (at % 60)}H${at}`).join(''),
@@ -86,7 +86,7 @@ test('all screens share one budget, live ones as well, and another namespace fin
 
 test('many namespaces leave room for the screens of others', () => {
   const kib = 1024
-  const memory = screenMemory(1024 * kib)
+  const memory = fairShare(1024 * kib)
   for (let many = 0; many < 40; many++) while (memory.take(`many ${many}`, 16 * kib));
   expect(memory.held_bytes).toBeLessThanOrEqual(768 * kib)
   for (let few = 0; few < 100; few++) expect(memory.take(`few ${few}`, 2 * kib)).toBe(true)

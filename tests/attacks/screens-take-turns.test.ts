@@ -5,8 +5,8 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { expect, test, vi } from 'vitest'
 import { sample } from '@hawser/contract/examples'
-import { keptScreen } from '../../server/src/recording/kept-screen.ts'
-import { screenMemory } from '../../server/src/recording/screen-memory.ts'
+import { keptScreen, screens_bytes } from '../../server/src/recording/kept-screen.ts'
+import { fairShare } from '../../server/src/kit/fair-share.ts'
 import { screenThread, type ScreenThread } from '../../server/src/recording/screen-thread.ts'
 import { eventually } from '../harness/eventually.ts'
 import { recordSession } from '../harness/recorded.ts'
@@ -20,7 +20,7 @@ const expensive = `${esc}[H${`${esc}M`.repeat(5_000)}`
 
 test('frames of another namespace come between those of one that has many', async () => {
   await using thread = screenThread()
-  const memory = screenMemory()
+  const memory = fairShare(screens_bytes)
   const size = { width: 500, height: 200 }
   const of = (tenant_id: string) => keptScreen(size, { tenant_id, thread, memory })
   let made = 0
@@ -45,7 +45,7 @@ test('frames of another namespace come between those of one that has many', asyn
 
 test('what nobody needs any more is not drawn', async () => {
   await using thread = screenThread()
-  const memory = screenMemory()
+  const memory = fairShare(screens_bytes)
   const frames = vi.fn<ScreenThread['frame']>(thread.frame)
   const size = { width: 500, height: 200 }
   const of = () => keptScreen(size, { tenant_id: 'one', thread: { ...thread, frame: frames }, memory })

@@ -33,11 +33,11 @@ import type { UpgradeHandlers, Upgrade } from '../http/upgrade.ts'
 import { neighbourhood } from '../kit/address.ts'
 import { iso, minute_ms, second_ms } from '../kit/clock.ts'
 import { Counter } from '../kit/counter.ts'
+import { fairShare, type FairShare } from '../kit/fair-share.ts'
 import { newUid } from '../kit/ids.ts'
 import { limiter as ownLimiter } from '../kit/limiter.ts'
 import { lineLimiter, safeText, type Log } from '../kit/log.ts'
-import { keptScreen } from '../recording/kept-screen.ts'
-import { screenMemory, type ScreenMemory } from '../recording/screen-memory.ts'
+import { keptScreen, screens_bytes } from '../recording/kept-screen.ts'
 import { screenThread } from '../recording/screen-thread.ts'
 import { sessionRecorder } from '../recording/tap.ts'
 import type { Rooms } from './rooms.ts'
@@ -82,7 +82,7 @@ export interface Reach {
   /** Sessions that go on without their client. */
   readonly held: Pick<Gateway['held'], 'count' | 'held_bytes'>
   /** The screens of all terminals, with and without a client. */
-  readonly screens: Pick<ScreenMemory, 'held_bytes'>
+  readonly screens: Pick<FairShare, 'held_bytes'>
   /** Legs to devices that wait for the next login. */
   readonly spares: Pick<SpareLegs, 'size' | 'isReady'>
   /** Sessions that could not be recorded, and either went on unrecorded or were ended. */
@@ -330,7 +330,7 @@ export async function openReach(rooms: Rooms, config: Config, log: Log): Promise
     },
   })
   const screens = screenThread(waitingFrames)
-  const screenBytes = screenMemory()
+  const screenBytes = fairShare(screens_bytes)
   const gateway = await startGateway({
     listen: publicListen(config, config.HAWSER_SSH),
     hostKeys: await hostKeys({

@@ -6,7 +6,7 @@ import { afterAll, expect, test } from 'vitest'
 import { localPair, startSession } from '@hawser/ssh'
 import { eventually } from '../../../tests/harness/eventually.ts'
 import { keptScreen } from '../recording/kept-screen.ts'
-import { screenMemory } from '../recording/screen-memory.ts'
+import { fairShare } from '../kit/fair-share.ts'
 import { screenThread } from '../recording/screen-thread.ts'
 import { giveTerminal, type RemoteAttachRequest } from './carried-terminal.ts'
 import { heldSessions, type KeptSession } from './held-sessions.ts'
@@ -35,7 +35,7 @@ async function openShell() {
   const [client, near] = localPair()
   const events: string[] = []
   const end = keptEnd(near, {
-    screen: (size) => keptScreen(size, { tenant_id: 'tenant', thread, memory: screenMemory() }),
+    screen: (size) => keptScreen(size, { tenant_id: 'tenant', thread, memory: fairShare(64 * 1024 * 1024) }),
     onLost: () => Boolean(events.push('lost')),
     onAttached: () => void events.push('attached'),
   })

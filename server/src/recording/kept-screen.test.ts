@@ -2,16 +2,16 @@
 // all the time, and to one that is only kept.
 import xterm from '@xterm/headless'
 import { afterAll, expect, test } from 'vitest'
-import { keptScreen } from './kept-screen.ts'
+import { keptScreen, screens_bytes } from './kept-screen.ts'
 import { styleOf } from './screen.ts'
 import type { ScreenStep } from './screen-frame.ts'
-import { screenMemory } from './screen-memory.ts'
+import { fairShare } from '../kit/fair-share.ts'
 import { screenThread } from './screen-thread.ts'
 
 const thread = screenThread()
 afterAll(() => thread[Symbol.asyncDispose]())
 
-const parts = { tenant_id: 'tenant', thread, memory: screenMemory() }
+const parts = { tenant_id: 'tenant', thread, memory: fairShare(screens_bytes) }
 const first = { width: 40, height: 10 }
 
 function terminal(size = first) {

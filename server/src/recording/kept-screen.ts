@@ -5,7 +5,7 @@
 // dropped, and full-screen programs are asked to draw anew by whoever brings the person back.
 import type { Size } from './journal.ts'
 import { bounded, isOutput, scrollback, type Frame, type ScreenStep } from './screen-frame.ts'
-import type { ScreenMemory } from './screen-memory.ts'
+import type { FairShare } from '../kit/fair-share.ts'
 import type { ScreenThread } from './screen-thread.ts'
 
 export interface KeptScreen extends Disposable {
@@ -24,6 +24,12 @@ export interface KeptScreen extends Disposable {
   readonly held_bytes: number
 }
 
+/**
+ * What the screens of all terminals of this process take together, of live sessions as well as of held ones: room
+ * for more than 900 terminals of one namespace, each with as much as one may keep when it is quiet.
+ */
+export const screens_bytes = 256 * 1024 * 1024
+
 /** Output since the frame; more of it goes into the next frame. */
 const most_bytes = 96 * 1024
 const first_bytes = 2 * 1024
@@ -40,7 +46,7 @@ export interface KeptScreenParts {
   readonly tenant_id: string
   readonly thread: Pick<ScreenThread, 'frame' | 'hasRoom'>
   /** Shared by all screens. */
-  readonly memory: ScreenMemory
+  readonly memory: FairShare
 }
 
 export function keptScreen(first: Size, { tenant_id, thread, memory }: KeptScreenParts): KeptScreen {

@@ -3,6 +3,8 @@
 // entries in the same transaction. People in sessions cause events, as many as they like, so of each
 // session so many are kept, and so much text; the others are counted, and the end of the session says
 // how many there were. The audit log has a summary of those that have no entry of their own, once a minute.
+// Sessions cost nothing, so a person has a share for an hour as well; and while the database is slow a namespace
+// has a share of what waits for it, so that nobody's flood takes the evidence of others.
 import { randomInt } from 'node:crypto'
 import {
   sessionEvents_most,
@@ -10,11 +12,13 @@ import {
   type SessionEventOutcome,
 } from '@hawser/contract/session-events'
 import type { AuditAction } from '@hawser/contract/audit-actions'
-import { iso, minute_ms, type Clock } from '../../kit/clock.ts'
+import { hour_ms, iso, minute_ms, type Clock } from '../../kit/clock.ts'
+import { fairShare } from '../../kit/fair-share.ts'
+import { limiter } from '../../kit/limiter.ts'
 import { safeText } from '../../kit/log.ts'
 import type { SessionEventRow } from '../../storage/session-events.ts'
 import type { Stores } from '../../storage/stores.ts'
-import type { Audit, AuditNote } from '../audit/audit.ts'
+import { auditText, type Audit, type AuditNote } from '../audit/audit.ts'
 
 /** An event, as the gateway sees it; secrets are masked already. */
 export interface SessionHappening {
@@ -52,12 +56,13 @@ export interface SessionEventParts {
   audit: Audit
   clock: Clock
   onError(error: unknown): void
-  /** So many events were lost, because the database was away for long. */
+  /** So many events were not kept, because the database was away for long, or was given too much to write. */
   onDropped(events: number): void
 }
 
 const flush_every_ms = 250
-const batch = 200
+/** What one transaction writes: others wait for it. */
+const batch = { rows: 200, bytes: 256 * 1024 }
 /** Text of one session that is kept. */
 const mostText = 512 * 1024
 /** Of a path, a command or a sentence. */
@@ -73,6 +78,11 @@ const longestNamed = { start: 40, end: 120 }
 const mostForwards = 2_000
 /** Text that waits for the database, of all sessions. */
 const mostWaiting = 16 * 1024 * 1024
+/**
+ * Text that a user, or all other people in the sessions of a namespace, may cause in an hour on a node. Beyond it
+ * events are summarised and counted only.
+ */
+const ofPerson = { max: 128 * 1024 * 1024, window_ms: hour_ms }
 /** What an event needs beside its text. */
 const event_bytes = 512
 
@@ -87,33 +97,52 @@ interface Allowance {
 
 type Row = Omit<SessionEventRow, 'tenant_id'>
 
+/** What waits for the database, and the memory that it takes of its namespace's share. */
+interface Waiting<T> {
+  readonly what: T
+  readonly tenant_id: string
+  readonly bytes: number
+}
+
 export function sessionEvents(parts: SessionEventParts): SessionEvents {
   const { stores, audit, clock } = parts
-  const waiting = new Map<string, Row>()
-  let entries: { readonly entry: AuditNote; readonly bytes: number }[] = []
+  const rows = new Map<string, Waiting<Row>>()
+  let entries: Waiting<AuditNote>[] = []
+  const share = fairShare(mostWaiting)
+  const caused_bytes = limiter(clock, ofPerson)
   /** What writes the summaries of sessions that have some to write. */
   const summaries = new Set<() => void>()
-  let waiting_bytes = 0
   let dropped = 0
   let timer: NodeJS.Timeout | undefined
   let writing = Promise.resolve()
 
-  function keep(row: Row): void {
-    const key = `${row.session_uid} ${row.seq}`
-    if (!waiting.has(key)) {
-      if (waiting_bytes > mostWaiting) return void (dropped += 1)
-      waiting_bytes += sizeOf(row)
-    }
-    waiting.set(key, row)
+  /** Whether there is room for it; what says how much is missing has room in any case. */
+  function hasRoom({ tenant_id, bytes }: Waiting<unknown>, isLast: boolean): boolean {
+    if (isLast) share.count(tenant_id, bytes)
+    else if (!share.take(tenant_id, bytes)) return false
     soon()
+    return true
   }
 
-  function note(entry: AuditNote): void {
-    if (waiting_bytes > mostWaiting) return void (dropped += 1)
-    const bytes = event_bytes + 2 * JSON.stringify(entry.record.detail).length
-    waiting_bytes += bytes
-    entries.push({ entry, bytes })
-    soon()
+  function keep(what: Row, tenant_id: string, isLast = false): boolean {
+    const key = `${what.session_uid} ${what.seq}`
+    const row = { what, tenant_id, bytes: sizeOf(what) }
+    const before = rows.get(key)
+    if (before) share.count(tenant_id, row.bytes - before.bytes)
+    else if (!hasRoom(row, isLast)) {
+      dropped += 1
+      return false
+    }
+    rows.set(key, row)
+    return true
+  }
+
+  function note(what: AuditNote, isLast = false): boolean {
+    const bytes = event_bytes + 2 * JSON.stringify(what.record.detail).length
+    const entry = { what, tenant_id: what.by.tenant_id, bytes }
+    if (!hasRoom(entry, isLast)) return false
+    entries.push(entry)
+    return true
   }
 
   const soon = (): void =>
@@ -127,28 +156,28 @@ export function sessionEvents(parts: SessionEventParts): SessionEvents {
     dropped = 0
     if (lost > 0) parts.onDropped(lost)
     try {
-      while (waiting.size > 0 || entries.length > 0) {
-        const some = [...waiting].slice(0, batch)
-        const notes = entries.slice(0, batch)
+      while (rows.size > 0 || entries.length > 0) {
+        const some = firstOf(rows)
+        const notes = firstOf(entries.entries())
         await stores.transaction(async (inside) => {
-          if (some.length > 0) await inside.sessionEventBatches.save(some.map(([, row]) => row))
+          if (some.length > 0) await inside.sessionEventBatches.save(some.map(([, { what }]) => what))
           await audit.append(
             inside,
-            notes.map(({ entry }) => entry),
+            notes.map(([, { what }]) => what),
           )
         })
         // A row that changed meanwhile is written again.
         for (const [key, row] of some)
-          if (waiting.get(key) === row) {
-            waiting.delete(key)
-            waiting_bytes -= sizeOf(row)
+          if (rows.get(key) === row) {
+            rows.delete(key)
+            share.count(row.tenant_id, -row.bytes)
           }
         entries = entries.slice(notes.length)
-        for (const { bytes } of notes) waiting_bytes -= bytes
+        for (const [, { tenant_id, bytes }] of notes) share.count(tenant_id, -bytes)
       }
     } catch (error) {
       parts.onError(error)
-      if (waiting.size > 0 || entries.length > 0) soon()
+      if (rows.size > 0 || entries.length > 0) soon()
     }
   }
 
@@ -169,6 +198,9 @@ export function sessionEvents(parts: SessionEventParts): SessionEvents {
     let text = 0
     let unkept = 0
     let isOver = false
+    const { tenant_id } = by
+    const causer = by.actor === 'user' ? `user ${by.id}` : `namespace ${tenant_id}`
+    const isTooMuch = (): boolean => caused_bytes.peek(causer) > 0
     const allowances = new Map<AuditAction, Allowance>()
     /** Addresses that the audit log has for this session. */
     const forwards = new Set<string>()
@@ -195,7 +227,7 @@ export function sessionEvents(parts: SessionEventParts): SessionEvents {
         if (more === 0) continue
         const allowance = allowanceOf(action)
         Object.assign(allowance, { entries: allowance.entries - 1, more: 0, some: [] })
-        note({ by, record: { action, target, detail: { ...detail, more, some } } })
+        note({ by, record: { action, target, detail: { ...detail, more, some } } }, true)
       }
     }
 
@@ -203,13 +235,12 @@ export function sessionEvents(parts: SessionEventParts): SessionEvents {
       const action = actionOf(row)
       if (!action || (action === 'forward.opened' && forwards.has(row.subject))) return
       const allowance = allowanceOf(action)
-      if (allowance.entries < 1) return leaveOut(allowance, row)
+      const entry = { by, record: { action, target, detail: { ...detail, ...auditDetail(row) } } }
+      if (allowance.entries < 1 || isTooMuch() || !note(entry)) return leaveOut(allowance, row)
       allowance.entries -= 1
-      if (action === 'forward.opened') {
-        if (forwards.size >= mostForwards) forwards.clear()
-        forwards.add(row.subject)
-      }
-      note({ by, record: { action, target, detail: { ...detail, ...auditDetail(row) } } })
+      if (action !== 'forward.opened') return
+      if (forwards.size >= mostForwards) forwards.clear()
+      forwards.add(row.subject)
     }
 
     const rowOf = (happening: SessionHappening): Row => ({
@@ -228,19 +259,19 @@ export function sessionEvents(parts: SessionEventParts): SessionEvents {
 
     return {
       add(happening) {
-        let row = rowOf(happening)
-        auditEvent(row)
-        text += row.subject.length + row.target.length + row.why.length
-        if (seq >= sessionEvents_most - 1 || text > mostText) {
+        auditEvent(rowOf(happening))
+        let row = { ...rowOf(happening), seq: seq + 1 }
+        text += textOf(row)
+        const isKept = seq < sessionEvents_most - 1 && text <= mostText && !isTooMuch()
+        caused_bytes.add(causer, sizeOf(row))
+        if (!isKept || !keep(row, tenant_id)) {
           unkept += 1
           return () => undefined
         }
         seq += 1
-        row = { ...row, seq }
-        keep(row)
         return (later) => {
           row = { ...row, ...later }
-          keep(row)
+          if (!keep(row, tenant_id)) unkept += 1
         }
       },
       end() {
@@ -250,6 +281,8 @@ export function sessionEvents(parts: SessionEventParts): SessionEvents {
         if (unkept > 0)
           keep(
             rowOf({ kind: 'more', subject: '', outcome: 'done', why: `${unkept} more events are not kept.` }),
+            tenant_id,
+            true,
           )
         writeSummaries()
         summaries.delete(writeSummaries)
@@ -271,8 +304,20 @@ export function sessionEvents(parts: SessionEventParts): SessionEvents {
   }
 }
 
-const sizeOf = ({ subject, target, why }: Row): number =>
-  event_bytes + 2 * (subject.length + target.length + why.length)
+const textOf = ({ subject, target, why }: Row): number => subject.length + target.length + why.length
+const sizeOf = (row: Row): number => event_bytes + 2 * textOf(row)
+
+/** As many as one transaction takes, one at least. */
+function firstOf<K, T>(all: Iterable<[K, Waiting<T>]>): [K, Waiting<T>][] {
+  const some: [K, Waiting<T>][] = []
+  let bytes = 0
+  for (const one of all) {
+    bytes += one[1].bytes
+    if (some.length > 0 && (bytes > batch.bytes || some.length >= batch.rows)) break
+    some.push(one)
+  }
+  return some
+}
 
 /** Text that both databases take. */
 function plain(text: string): string {
@@ -287,7 +332,9 @@ function actionOf({ kind, outcome }: Row): AuditAction | undefined {
   return undefined
 }
 
-function auditDetail({ kind, subject, outcome, received, sent, sha256, why }: Row): Record<string, unknown> {
+function auditDetail({ kind, outcome, received, sent, sha256, ...row }: Row): Record<string, unknown> {
+  // No longer than the audit log keeps them, because they wait.
+  const [subject, why] = [auditText(row.subject), auditText(row.why)]
   if (outcome === 'refused') return { kind, subject, why }
   if (kind === 'forward' || kind === 'listen') return { kind, destination: subject }
   return { kind, path: subject, outcome, bytes: received + sent, ...(sha256 === '' ? {} : { sha256 }) }

@@ -1,22 +1,16 @@
-// The memory that the screens of all terminals of this process take together, of live sessions as well as of
-// held ones. Of three quarters of it a namespace may take as much as is left for all others: one that wants
-// everything gets half of it, and the next one half of the rest. The last quarter is for namespaces that have
-// little, so that an account with many namespaces leaves room for others.
+// Memory that namespaces share. Of three quarters of it a namespace may take as much as is left for all others:
+// one that wants everything gets half of it, and the next one half of the rest. The last quarter is for namespaces
+// that have little, so that an account with many namespaces leaves room for others.
 
-export interface ScreenMemory {
-  /** Takes more for a screen of the namespace; false: there is not enough left for it. */
+export interface FairShare {
+  /** Takes more for the namespace; false: there is not enough left for it. */
   take(tenant_id: string, bytes: number): boolean
   /** Counts memory whether or not there is room for it; negative: it is free again. */
   count(tenant_id: string, bytes: number): void
   readonly held_bytes: number
 }
 
-/**
- * Room for more than 900 terminals of one namespace, each with as much as one may keep when it is quiet.
- */
-const most_bytes = 256 * 1024 * 1024
-
-export function screenMemory(most = most_bytes): ScreenMemory {
+export function fairShare(most: number): FairShare {
   const little_bytes = most / 512
   const ofNamespace = new Map<string, number>()
   let total_bytes = 0
