@@ -1,13 +1,14 @@
 // A member makes changes as fast as the server takes them, each with an entry that is as large as entries may be, and
-// the audit log fills the disk: 4.5 GB in an hour. What one user, or the API keys of one namespace, may write in an
-// hour is bounded. Others still make their changes, such as removing that member; and the owner of a stolen token can
-// still end what the thief has.
+// the audit log fills the disk: 4.5 GB in an hour. What one user and the user's API keys may write in an hour is
+// bounded; beyond it one change a second passes. Others still make their changes, such as removing that member. The
+// owner of a stolen token can still end what the thief has, and what has happened is written in any case.
 import { expect, test } from 'vitest'
 import { sample } from '@hawser/contract/examples'
 import type { Caller, KeyCaller, UserCaller } from '../../server/src/domain/callers/callers.ts'
 import { startPlace, type Place } from '../harness/place.ts'
 
 const params = { tenant: sample.tenant }
+const elsewhere = '00000000-0000-4000-8000-00000000000f'
 const hour_ms = 3_600_000
 const origin = { source: '127.0.0.1', host: '', secure: false, tenant_id: sample.tenant }
 const oskar: UserCaller = {
@@ -53,23 +54,41 @@ async function fill({ rooms }: Place, by: Caller): Promise<number> {
 test('one who fills the audit log is stopped, and nobody else', async () => {
   await using place = await startPlace()
   expect(await fill(place, oskar)).toBeLessThan(160 * 1024 * 1024)
-  const { uid } = await place.enrol()
-  const accept = { params: { uid } }
-  await expect(place.operator.devices.accept(accept)).rejects.toMatchObject({
+  const [one, other] = [await place.enrol(), await place.enrol()].map(({ uid }) => ({ params: { uid } }))
+  place.clock.forward(hour_ms / 2)
+  await place.operator.devices.accept(one!)
+  await expect(place.operator.devices.accept(other!)).rejects.toMatchObject({
     status: 429,
-    message: 'You have made more changes in an hour than the audit log takes.',
+    message:
+      'You have made very many changes in this hour. Until it is over, one change a second is accepted.',
+  })
+  // It has happened: nobody who watches a session leaves it unseen.
+  await place.rooms.audit.event(oskar, {
+    action: 'session.unwatched',
+    target: { kind: 'session', id: 'a session', name: '' },
   })
   // The owner of a token that somebody else fills the log with can still end it.
   const { id, password } = sample.operator
   const body = { current_password: password, new_password: 'another-rope' }
   await place.operator.users.updatePassword({ params: { id }, body })
   await place.administrator.namespaces.edit({ params, body: { name: 'quay' } })
-  place.clock.forward(hour_ms)
-  await place.operator.devices.accept(accept)
+  place.clock.forward(1_000)
+  await place.operator.devices.accept(other!)
 })
 
-test('more API keys do not write more', async () => {
+test('more API keys do not write more, nor do those of other namespaces', async () => {
   await using place = await startPlace()
   expect(await fill(place, key)).toBeLessThan(160 * 1024 * 1024)
-  expect(await fill(place, { ...key, name: 'another' })).toBe(0)
+  expect(await fill(place, { ...key, name: 'another', tenant_id: elsewhere })).toBe(0)
+})
+
+test('members who are added and removed for ever count', async () => {
+  await using place = await startPlace()
+  const { audit, namespaces } = place.rooms
+  await fill(place, oskar)
+  const join = async () => namespaces.join(sample.tenant, sample.observer.id, 'observer', oskar)
+  const leave = async () => namespaces.leave(sample.tenant, sample.observer.id, oskar)
+  await leave()
+  await audit.event(oskar, { action: 'user.signed-in', target: { kind: 'user', id: oskar.id, name: '' } })
+  await expect(join()).rejects.toThrow('one change a second')
 })

@@ -134,8 +134,8 @@ export const sentences = {
     'Der Agent von {device} ({version}) ist zu alt, um Anmeldungen mit Schlüssel zu prüfen, also nimmt der Server keine vor. Aktualisieren Sie ihn.',
   'The key “{key}” has a pattern that cannot be evaluated within its bound, so it is good for nobody.':
     'Der Schlüssel „{key}“ hat ein Muster, das sich nicht in seiner Grenze prüfen lässt, also gilt er für niemanden.',
-  'You have made more changes in an hour than the audit log takes.':
-    'Sie haben in einer Stunde mehr geändert, als das Audit-Protokoll aufnimmt.',
+  'You have made very many changes in this hour. Until it is over, one change a second is accepted.':
+    'Sie haben in dieser Stunde sehr viel geändert. Bis sie um ist, wird eine Änderung pro Sekunde angenommen.',
   'The server holds as many sessions as it can.': 'Der Server hält so viele Sitzungen, wie er kann.',
   'The key “{key}” is not for this login: {list}.':
     'Der Schlüssel „{key}“ ist nicht für diese Anmeldung: {list}.',

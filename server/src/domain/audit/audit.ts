@@ -53,13 +53,15 @@ export type Recorder = (record: AuditRecord) => void
 export interface Audit {
   /**
    * Runs a change in a transaction and appends what it recorded in the same one. The work may run again from
-   * its beginning, as in any transaction; then what it recorded before does not count.
+   * its beginning, as in any transaction; then what it recorded before does not count. `tenant_id`: the namespace
+   * in which the actor acts, if it is another one than the caller's.
    */
   change<T>(
     by: Caller | AuditActor,
     work: (inside: StoresInTransaction, record: Recorder) => Promise<T>,
+    tenant_id?: string,
   ): Promise<T>
-  /** Appends an entry about something that changes nothing else. */
+  /** Appends an entry about something that changes nothing else. It has happened, so it is taken in any case. */
   event(by: Caller | AuditActor, record: AuditRecord): Promise<void>
   /** The same, unless the same actor did the same to the same target a few minutes ago. */
   eventOnce(by: Caller | AuditActor, record: AuditRecord): Promise<void>
@@ -101,11 +103,14 @@ export function actorOf(caller: Caller | AuditActor): AuditActor {
   return { ...from, actor: 'user', id: caller.id, name: caller.username, tenant_id: caller.tenant_id ?? '' }
 }
 
-/** Whose changes are counted together; undefined: they are bounded where they come from. */
+/**
+ * Whose changes are counted together: those of a user and of all API keys that the user has made. Undefined: they are
+ * bounded where they come from.
+ */
 function writerOf(by: Caller | AuditActor): string | undefined {
   if ('actor' in by) return undefined
-  if (by.kind === 'key') return `key ${by.tenant_id}`
-  return by.kind === 'user' ? `user ${by.id}` : undefined
+  if (by.kind === 'key') return by.created_by || by.tenant_id
+  return by.kind === 'user' ? by.id : undefined
 }
 
 const longestText = 1000
@@ -116,23 +121,27 @@ const largestDetail = 16 * 1024
 const once_ms = 10 * minute_ms
 const mostRemembered = 10_000
 /**
- * Bytes of entries that one user, or all API keys of one namespace, may write in an hour on a node: about 100,000
- * ordinary changes.
+ * Bytes of entries that one user may write in an hour on a node: about 100,000 ordinary changes. Beyond it changes
+ * pass slowly: one each second, or a second for so many bytes.
  */
 const writing = { max: 128 * 1024 * 1024, window_ms: hour_ms }
+const slow_bytes = 16 * 1024
+const second_ms = 1_000
 /** The size of an entry without its detail. */
 const entry_bytes = 512
 /**
- * Changes that end a right or secure an account pass in any case: a stolen token that writes as much as it can must
- * not keep its owner from them.
+ * Changes that end a right or secure an account pass at once in any case: a stolen token that writes as much as it can
+ * must not keep its owner from them. So does what tells of something that has happened already.
  */
 const alwaysTaken = new Set<AuditAction>([
+  'audit-stream.tested',
   'session.terminated',
   'user.password.changed',
   'user.mfa.enabled',
   'user.signed-in',
   'user.signed-out',
 ])
+const tooMuch = 'You have made very many changes in this hour. Until it is over, one change a second is accepted.'
 const isAlwaysTaken = ({ record: { action } }: AuditNote): boolean =>
   /\.(?:removed|revoked|withdrawn|ended)$/.test(action) || alwaysTaken.has(action)
 
@@ -140,7 +149,7 @@ const isAlwaysTaken = ({ record: { action } }: AuditNote): boolean =>
  * Text that both databases keep as it is, so that its hash stays right. One that is too long loses its middle: the
  * end of a path says which file it is.
  */
-function plainText(text: string, longest = longestText): string {
+export function auditText(text: string, longest = longestText): string {
   const half = longest / 2
   const cut = text.length > longest ? `${text.slice(0, half)}…${text.slice(-half)}` : text
   return cut.isWellFormed() && !cut.includes('\0') ? cut : cut.toWellFormed().replaceAll('\0', '\ufffd')
@@ -148,7 +157,7 @@ function plainText(text: string, longest = longestText): string {
 
 /** A copy that is plain JSON of a bounded size. */
 function bounded(value: unknown, depth = 0): unknown {
-  if (typeof value === 'string') return plainText(value)
+  if (typeof value === 'string') return auditText(value)
   if (typeof value === 'number') return Number.isFinite(value) ? value : null
   if (typeof value === 'boolean' || value === null) return value
   if (depth === deepest || typeof value !== 'object') return '…'
@@ -156,7 +165,7 @@ function bounded(value: unknown, depth = 0): unknown {
   const copy: [string, unknown][] = []
   for (const [name, field] of Object.entries(value)) {
     if (copy.length === mostItems) break
-    if (field !== undefined) copy.push([plainText(name), bounded(field, depth + 1)])
+    if (field !== undefined) copy.push([auditText(name), bounded(field, depth + 1)])
   }
   return Object.fromEntries(copy)
 }
@@ -217,6 +226,23 @@ export function audit({ stores, clock }: { stores: Stores; clock: Clock }): Audi
    */
   const heads = new BoundedMap<string, Head>(mostRemembered)
   const written_bytes = limiter(clock, writing)
+  /** Until when a user who has written too much waits for the next change. */
+  const slowUntil = new BoundedMap<string, number>(mostRemembered)
+
+  /** Seconds that the user waits before another change; 0: it passes. */
+  function waitOf(writer: string): number {
+    if (written_bytes.peek(writer) === 0) return 0
+    const left_ms = (slowUntil.get(writer) ?? 0) - clock.now()
+    if (left_ms > 0) return Math.ceil(left_ms / second_ms)
+    slowUntil.set(writer, clock.now() + second_ms)
+    return 0
+  }
+
+  function count(writer: string, bytes: number): void {
+    written_bytes.add(writer, bytes)
+    if (written_bytes.peek(writer) > 0)
+      slowUntil.set(writer, clock.now() + second_ms * Math.max(1, bytes / slow_bytes))
+  }
 
   /** The locked head of a log. Undefined: its namespace is gone. */
   async function hold(inside: StoresInTransaction, tenant_id: string): Promise<AuditHeadRow | undefined> {
@@ -241,9 +267,9 @@ export function audit({ stores, clock }: { stores: Stores; clock: Clock }): Audi
     let { seq, hash: previous } = head
     const rows = notes.map(({ by, record: { action, target }, detail }) => {
       seq += 1
-      const actor = { kind: by.actor, id: plainText(by.id), name: plainText(by.name) }
-      const about = { kind: target.kind, id: plainText(target.id), name: plainText(target.name) }
-      const [source, request_id] = [plainText(by.source), plainText(by.request_id)]
+      const actor = { kind: by.actor, id: auditText(by.id), name: auditText(by.name) }
+      const about = { kind: target.kind, id: auditText(target.id), name: auditText(target.name) }
+      const [source, request_id] = [auditText(by.source), auditText(by.request_id)]
       previous = chainHash(
         previous,
         { tenant_id, seq, at, action, actor, source, request_id, target: about, detail: detail.value },
@@ -301,28 +327,32 @@ export function audit({ stores, clock }: { stores: Stores; clock: Clock }): Audi
     return notes.reduce((sum, { detail }) => sum + entry_bytes + Buffer.byteLength(detail.text), 0)
   }
 
-  async function change<T>(
-    by: Caller | AuditActor,
+  async function write<T>(
+    actor: AuditActor,
+    writer: string | undefined,
+    wait_s: number,
     work: (inside: StoresInTransaction, record: Recorder) => Promise<T>,
   ): Promise<T> {
-    const actor = actorOf(by)
-    const writer = writerOf(by)
-    const wait_s = writer === undefined ? 0 : written_bytes.peek(writer)
     const { result, bytes } = await stores.transaction(async (inside) => {
       const notes: AuditNote[] = []
       const done = await work(inside, (record) => void notes.push({ by: actor, record }))
       if (wait_s > 0 && notes.some((note) => !isAlwaysTaken(note) && detailOf(note.record)))
-        throw new Failure('tooMany', {
-          message: 'You have made more changes in an hour than the audit log takes.',
-          retryAfter: wait_s,
-        })
+        throw new Failure('tooMany', { message: tooMuch, retryAfter: wait_s })
       return { result: done, bytes: await append(inside, notes) }
     })
-    if (writer !== undefined && bytes > 0) written_bytes.add(writer, bytes)
+    if (writer !== undefined && bytes > 0) count(writer, bytes)
     return result
   }
 
-  const event: Audit['event'] = (by, record) => change(by, async (_, note) => note(record))
+  const change: Audit['change'] = (by, work, tenant_id) => {
+    const actor = actorOf(by)
+    const writer = writerOf(by)
+    const wait_s = writer === undefined ? 0 : waitOf(writer)
+    return write({ ...actor, tenant_id: tenant_id ?? actor.tenant_id }, writer, wait_s, work)
+  }
+
+  const event: Audit['event'] = (by, record) =>
+    write(actorOf(by), writerOf(by), 0, async (_, note) => note(record))
 
   return {
     change,

@@ -19,7 +19,7 @@ import type { Emails } from '../../mail/emails.ts'
 import type { Mailer } from '../../mail/mailer.ts'
 import type { MemberInvitationRow, FoundMemberInvitation } from '../../storage/member-invitations.ts'
 import type { Stores, StoresInTransaction } from '../../storage/stores.ts'
-import { actorOf, type Audit, type Recorder } from '../audit/audit.ts'
+import type { Audit, Recorder } from '../audit/audit.ts'
 import { callingUser, type MemberCaller, type UserCaller } from '../callers/callers.ts'
 import type { Rules } from '../callers/rules.ts'
 import { countingEmail, mailboxOf } from '../people/identity.ts'
@@ -285,9 +285,7 @@ export function invitations(parts: InvitationParts): Rules<'invitations'> {
           message: 'This invitation is for another e-mail address than that of your account.',
         })
       try {
-        await audit.change({ ...actorOf(caller), tenant_id: row.tenant_id }, (inside, record) =>
-          join(inside, record, body.token, user),
-        )
+        await audit.change(caller, (inside, record) => join(inside, record, body.token, user), row.tenant_id)
       } catch (error) {
         if (stores.isDuplicate(error))
           throw new Failure('conflict', { message: 'You are a member of this namespace already.' })

@@ -13,7 +13,7 @@ import { newUuid } from '../../kit/ids.ts'
 import type { NamespaceRow } from '../../storage/namespaces.ts'
 import type { Stores, StoresInTransaction } from '../../storage/stores.ts'
 import { parseFilter } from '../access/filters.ts'
-import { actorOf, theAdministrator, type Audit, type AuditActor } from '../audit/audit.ts'
+import { actorOf, theAdministrator, type Audit, type AuditActor, type Recorder } from '../audit/audit.ts'
 import type { Caller } from '../callers/callers.ts'
 import { findOther } from '../people/identity.ts'
 import type { Rules } from '../callers/rules.ts'
@@ -219,16 +219,20 @@ export function namespaces({
     },
     async join(tenant_id, user_id, role, by = theAdministrator) {
       try {
-        await audit.change({ ...actorOf(by), tenant_id }, async (inside, record) => {
-          await inside.namespaces.addMember({
-            tenant_id,
-            user_id,
-            role,
-            epoch: newUuid(),
-            created_at: iso(clock.now()),
-          })
-          record({ action: 'member.added', target: await memberTarget(inside, user_id), after: { role } })
-        })
+        await audit.change(
+          by,
+          async (inside, record) => {
+            await inside.namespaces.addMember({
+              tenant_id,
+              user_id,
+              role,
+              epoch: newUuid(),
+              created_at: iso(clock.now()),
+            })
+            record({ action: 'member.added', target: await memberTarget(inside, user_id), after: { role } })
+          },
+          tenant_id,
+        )
       } catch (error) {
         if (stores.isDuplicate(error))
           throw new Failure('conflict', { message: 'This user is a member already.' })
@@ -236,7 +240,7 @@ export function namespaces({
       }
     },
     async leave(tenant_id, user_id, by = theAdministrator) {
-      await audit.change({ ...actorOf(by), tenant_id }, async (inside, record) => {
+      const work = async (inside: StoresInTransaction, record: Recorder): Promise<void> => {
         const member = await inside.namespaces.member(tenant_id, user_id)
         if (!member) return
         if (!(await inside.namespaces.removeMember(tenant_id, user_id)))
@@ -252,7 +256,8 @@ export function namespaces({
         await inside.of(tenant_id).publicKeys.removeOf(user_id)
         await inside.of(tenant_id).sessionInvitations.removeOf(user_id)
         await inside.of(tenant_id).memberInvitations.removeOf(user_id)
-      })
+      }
+      await audit.change(by, work, tenant_id)
       bus.tell('member.changed', { tenant_id, user_id })
     },
   }

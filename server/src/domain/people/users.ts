@@ -161,7 +161,7 @@ export function users(parts: UserParts): Rules<'users'> & { admin: UserAdministr
     if (!session) throw new Failure('notFound')
     // Whoever goes on in another namespace is signed in there from now on.
     if (tenant !== caller.tenant_id)
-      await audit.event(caller, {
+      await audit.eventOnce(caller, {
         action: 'user.signed-in',
         target: targetOf(user),
         detail: { method: 'token of another namespace' },

@@ -18,7 +18,7 @@ import type { UserStanding } from '../../storage/callers.ts'
 import type { SessionInvitationRow } from '../../storage/session-invitations.ts'
 import type { SessionRow } from '../../storage/sessions.ts'
 import type { Stores } from '../../storage/stores.ts'
-import { actorOf, type Audit } from '../audit/audit.ts'
+import type { Audit } from '../audit/audit.ts'
 import { standingOf, type MemberCaller, type UserCaller } from '../callers/callers.ts'
 import type { Rules } from '../callers/rules.ts'
 import { findOther } from '../people/identity.ts'
@@ -239,14 +239,19 @@ export function sessionInvitations(parts: InvitationParts): Pick<Rules<'sessions
       if (!guest) throw new Failure('unauthenticated')
       await mustBeWelcome(stores, tenant_id, guest)
       if (row.user_id === null)
-        await audit.change({ ...actorOf(caller), tenant_id }, async (inside, record) => {
-          if (!(await inside.of(tenant_id).sessionInvitations.claim(id, caller.id, iso(clock.now())))) return
-          record({
-            action: 'session.invitation.used',
-            target: targetOf(session),
-            detail: { ...detailOf(row), device: session.device_uid, created_by: maker.username },
-          })
-        })
+        await audit.change(
+          caller,
+          async (inside, record) => {
+            if (!(await inside.of(tenant_id).sessionInvitations.claim(id, caller.id, iso(clock.now()))))
+              return
+            record({
+              action: 'session.invitation.used',
+              target: targetOf(session),
+              detail: { ...detailOf(row), device: session.device_uid, created_by: maker.username },
+            })
+          },
+          tenant_id,
+        )
       // Somebody else may have been quicker.
       if ((await stores.of(tenant_id).sessionInvitations.find(id))?.user_id !== caller.id)
         refuse(caller, new Failure('forbidden', { message: 'Somebody else has used this invitation.' }))
