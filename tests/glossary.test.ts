@@ -18,7 +18,7 @@ const everyday = new Set(
   check chunk cipher claims client clock closed column command common concurrency condition config connect
   connection container content context contract credentials cursor curve damaged data database deactivated
   decision deliver dial direction disk document documented element email end ended ending endpoint engine
-  enrolled entry environment error event evicted exchange exchanged exit failed field file filter filtered
+  enrolled entry environment error event evicted exchange exchanged exit failed fair field file filter filtered
   find firewall flushable folder for foreign form format forward found foundation frame gcm global group
   handler handshake hash head header hit holder host http hub ident identity idle implementation import importer
   in inbox index init input install interval invoice join joining kex kind known limiter limits line listen live log
@@ -30,7 +30,7 @@ const everyday = new Set(
   reachable read reader reading reason receive received receiver record recorded recorder refusal refused
   rekey releases remote replacement reply report request reset response result revocation row rule run
   running schema sealed sealer searched select sender serialise served server service setting settings sftp
-  shared shell shown side sign silence signed signer signing sink size slice socket source space ssh sshd ssl start
+  share shared shell shown side sign silence signed signer signing sink size slice socket source space ssh sshd ssl start
   started state statements status storage stored stream stripe supervisor system tables tag tagged target
   tcp terminal time tls token transaction transport type unauthenticated uninstall unreachable upgrade ups
   usage use user variables verification view viewer visit waiting watch watched watcher watching web where why
