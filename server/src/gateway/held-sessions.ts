@@ -97,11 +97,15 @@ export const isOf = (session: Claim, { tenant_id, device_uid, username, identity
 export function heldSessions(clock: { now(): number }, most = limits): HeldSessions {
   const sessions = new Map<string, KeptSession>()
   const timers = new Map<string, NodeJS.Timeout>()
+  /** The ids of what each namespace holds, the oldest first; namespaces that hold nothing are not in it. */
+  const heldIn = new Map<string, Set<string>>()
 
-  const held = (): KeptSession[] => [...timers.keys()].flatMap((uid) => sessions.get(uid) ?? [])
-  const release = ({ uid }: KeptSession): void => {
+  const known = (uids: Iterable<string>): KeptSession[] => [...uids].flatMap((uid) => sessions.get(uid) ?? [])
+  const release = ({ uid, tenant_id }: KeptSession): void => {
     clearTimeout(timers.get(uid))
     timers.delete(uid)
+    const ofNamespace = heldIn.get(tenant_id)
+    if (ofNamespace?.delete(uid) && ofNamespace.size === 0) heldIn.delete(tenant_id)
   }
   /** Releases the session at once, because ending it takes a while, and the next one that is lost needs another. */
   const giveUp = (session: KeptSession, sentence: string): void => {
@@ -115,10 +119,12 @@ export function heldSessions(clock: { now(): number }, most = limits): HeldSessi
   function hasRoom(ofNamespace: number): boolean {
     if (ofNamespace >= most.ofNamespace) return false
     if (timers.size < most.ofNode) return true
-    const namespaces = [...Map.groupBy(held(), ({ tenant_id }) => tenant_id).values()]
-    const fullest = namespaces.reduce((one, other) => (other.length > one.length ? other : one), [])
-    const [oldest] = fullest
-    if (!oldest || fullest.length <= ofNamespace + 1) return false
+    let fullest: ReadonlySet<string> = new Set()
+    for (const other of heldIn.values()) if (other.size > fullest.size) fullest = other
+    if (fullest.size <= ofNamespace + 1) return false
+    const [first] = fullest
+    const oldest = first === undefined ? undefined : sessions.get(first)
+    if (!oldest) return false
     giveUp(oldest, fullSentence)
     return true
   }
@@ -142,7 +148,7 @@ export function heldSessions(clock: { now(): number }, most = limits): HeldSessi
     },
     hold(session) {
       if (session.hold_s === 0) return false
-      const inNamespace = held().filter(({ tenant_id }) => tenant_id === session.tenant_id)
+      const inNamespace = known(heldIn.get(session.tenant_id) ?? [])
       const isAnybody = session.identity === anybody
       const ofPerson = inNamespace.filter((one) =>
         isAnybody ? isOf(one, session) : one.identity === session.identity,
@@ -158,6 +164,8 @@ export function heldSessions(clock: { now(): number }, most = limits): HeldSessi
         session.uid,
         setTimeout(() => session.end(overSentence), session.hold_s * 1_000),
       )
+      const ofNamespace = heldIn.get(session.tenant_id) ?? new Set()
+      heldIn.set(session.tenant_id, ofNamespace.add(session.uid))
       return true
     },
     resume(session) {
@@ -175,7 +183,7 @@ export function heldSessions(clock: { now(): number }, most = limits): HeldSessi
       return timers.size
     },
     get held_bytes() {
-      return held().reduce((sum, session) => sum + (session.terminal()?.held_bytes ?? 0), 0)
+      return known(timers.keys()).reduce((sum, session) => sum + (session.terminal()?.held_bytes ?? 0), 0)
     },
   }
 }
