@@ -2,11 +2,13 @@
 // exports of a large audit log that are left unread. Each of them was begun at once, and all answers were held
 // in memory. A connection has few requests at a time, and a namespace few downloads and few calls that run.
 import net from 'node:net'
+import fastify from 'fastify'
 import { expect, test } from 'vitest'
 import { sample } from '@hawser/contract/examples'
 import { theServer } from '../../server/src/domain/audit/audit.ts'
 import type { Caller } from '../../server/src/domain/callers/callers.ts'
 import { boundedCalls } from '../../server/src/http/bounded-requests.ts'
+import { serveDocs } from '../../server/src/http/docs.ts'
 import { eventually } from '../harness/eventually.ts'
 import { sharedPlace } from '../harness/place.ts'
 
@@ -83,6 +85,23 @@ test('a namespace has few downloads at a time, and gets the next when one has en
     expect(await head(socket)).toContain('200')
   })
   for (const socket of sockets) socket.destroy()
+})
+
+test('all who read the documentation slowly share its bytes', async () => {
+  await using app = fastify()
+  const sent: unknown[] = []
+  app.addHook('onSend', async (_request, _reply, payload) => void sent.push(payload))
+  serveDocs(app, '1.2.3', {})
+  const docs = ['/openapi.json', '/docs', '/docs/reference.css', '/docs/reference.js']
+  const guides = ['/docs/guides', '/docs/guides/team', '/docs/guides.css']
+  for (const path of [...docs, ...guides]) {
+    sent.length = 0
+    const answers = [await app.inject(path), await app.inject(path)]
+    for (const { statusCode, headers, rawPayload } of answers)
+      expect([statusCode, headers['content-length']]).toEqual([200, String(rawPayload.length)])
+    expect(sent).toEqual([expect.any(Buffer), expect.any(Buffer)])
+    expect(sent[0]).toBe(sent[1])
+  }
 })
 
 test('calls of one namespace take turns, and one whose caller has left is not made', async () => {

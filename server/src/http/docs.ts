@@ -14,11 +14,12 @@ export function serveDocs(
       import('./reference.ts'),
     ])
     const document = openapi({ version })
+    // Bytes, because answers that wait for their reader share them; each would have its own copy of a text.
     return {
-      json: JSON.stringify(document),
-      html: reference.referenceHtml(document),
-      css: reference.referenceCss,
-      js: reference.referenceJs,
+      json: Buffer.from(JSON.stringify(document)),
+      html: Buffer.from(reference.referenceHtml(document)),
+      css: Buffer.from(reference.referenceCss),
+      js: Buffer.from(reference.referenceJs),
     }
   }
   let made: ReturnType<typeof make> | undefined

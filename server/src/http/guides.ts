@@ -8,7 +8,8 @@ import { markdownHtml } from './markdown.ts'
 
 const folder = path.join(import.meta.dirname, '../../../docs/guides')
 
-const style = `:root { color-scheme: light dark }
+/** Bytes, as are the pages, because all answers that wait for their reader share them. */
+const style = Buffer.from(`:root { color-scheme: light dark }
 body { max-width: 52rem; margin: 0 auto; padding: 1.5rem 1rem 4rem; font: 16px/1.55 system-ui, sans-serif }
 nav { display: flex; gap: 1.25rem; padding-bottom: 1rem; border-bottom: 1px solid #8884 }
 h1, h2, h3 { line-height: 1.25; margin-top: 1.8em }
@@ -18,7 +19,7 @@ code { font: 0.9em ui-monospace, Menlo, Consolas, monospace }
 table { display: block; overflow-x: auto; border-collapse: collapse }
 th, td { padding: 0.35rem 0.75rem; text-align: start; vertical-align: top; border: 1px solid #8884 }
 :target { scroll-margin-top: 1rem }
-`
+`)
 
 /** The names of the guides; none where they were not installed. */
 function namesOf(): ReadonlySet<string> {
@@ -30,9 +31,9 @@ function namesOf(): ReadonlySet<string> {
   }
 }
 
-function page(text: string): string {
+function page(text: string): Buffer {
   const title = /^# (.+)$/m.exec(text)?.[1] ?? 'Guide'
-  return `<!doctype html>
+  return Buffer.from(`<!doctype html>
 <html lang="en">
 <head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
 <title>${escapeHtml(title)} · Hawser</title><link rel="stylesheet" href="/docs/guides.css"></head>
@@ -43,14 +44,14 @@ ${markdownHtml(text)}
 </main>
 </body>
 </html>
-`
+`)
 }
 
 export function serveGuides(app: FastifyInstance, headers: Readonly<Record<string, string>>): void {
   /** As many as there are guides. */
-  const rendered = new Map<string, string>()
+  const rendered = new Map<string, Buffer>()
   let names: ReadonlySet<string> | undefined
-  function htmlOf(name: string): string | undefined {
+  function htmlOf(name: string): Buffer | undefined {
     names ??= namesOf()
     if (!names.has(name)) return undefined
     const known = rendered.get(name)
