@@ -355,6 +355,12 @@ export const settings = {
     fallback: 'open',
     read: choice('open', 'invited', 'closed'),
   }),
+  HAWSER_NAMESPACE_LIMIT: setting({
+    doc: 'How many namespaces a user who registered or was invited may own; 0: no limit. Users whom the administrator of the server made have no limit.',
+    example: '5',
+    fallback: '100',
+    read: number(0, 1_000_000),
+  }),
   HAWSER_LOG: setting({
     doc: 'How much is logged.',
     example: 'debug',

@@ -77,7 +77,7 @@ const kinds: readonly [string, number, (i: number) => Promise<{ status: number }
       'namespaces of a user',
       mostNamespaces,
       (i) => place.stranger.namespaces.create({ body: { name: `harbour-${i}` } }),
-      async () => (await place.rooms.stores.namespaces.ownedBy(sample.stranger.id)).length,
+      async () => (await place.rooms.stores.namespaces.ownedBy(sample.stranger.id, 1_000)).length,
     ],
   ]
 

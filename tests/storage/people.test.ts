@@ -369,7 +369,8 @@ describe.each(databases)('$name', (database) => {
     expect(found).toMatchObject({ tenant_id, name, owner: owner.id, billing: null, max_devices: -1 })
     expect(await stores.namespaces.findByName(name)).toEqual(found)
     expect(await stores.namespaces.find('nowhere')).toBeUndefined()
-    expect(await stores.namespaces.ownedBy(owner.id)).toEqual([{ tenant_id, name }])
+    expect(await stores.namespaces.ownedBy(owner.id, 10)).toEqual([{ tenant_id, name }])
+    expect(await stores.namespaces.countOwnedBy(owner.id)).toBe(1)
     expect(await stores.namespaces.all()).toContainEqual({ name, tenant_id, username: owner.username })
     expect(stores.isDuplicate(await refusal(namespace(storage, name)))).toBe(true)
     const other = await namespace(storage)
@@ -403,11 +404,21 @@ describe.each(databases)('$name', (database) => {
         created_at,
       })
     }
-    expect(await stores.namespaces.members(tenant_id)).toEqual([
+    const members = [
       { id: b.id, username: b.username, role: 'operator' },
       { id: owner.id, username: owner.username, role: 'owner' },
       { id: a.id, username: a.username, role: 'operator' },
-    ])
+    ]
+    expect(await stores.namespaces.members(tenant_id)).toEqual(members)
+    const other = await namespace(storage)
+    expect(await stores.namespaces.membersOf([other.tenant_id, tenant_id, 'nowhere'])).toEqual(
+      new Map([
+        [other.tenant_id, await stores.namespaces.members(other.tenant_id)],
+        [tenant_id, members],
+        ['nowhere', []],
+      ]),
+    )
+    expect(await stores.namespaces.membersOf([])).toEqual(new Map())
   })
 
   test('a membership is added once, changed and removed, in its namespace alone', async () => {
@@ -423,10 +434,11 @@ describe.each(databases)('$name', (database) => {
     expect(await stores.namespaces.saveMember(one.tenant_id, row.id, 'administrator', change)).toBe(false)
     expect(await stores.namespaces.saveMember(one.tenant_id, row.id, 'observer', change)).toBe(true)
     await stores.namespaces.signedIn(one.tenant_id, row.id)
-    expect(await stores.namespaces.memberships(row.id)).toEqual([
-      { tenant_id: other.tenant_id, role: 'observer', epoch: 'e', signed_in: 0 },
-      { tenant_id: one.tenant_id, role: 'operator', epoch: 'f', signed_in: 1 },
-    ])
+    const oldest = { tenant_id: other.tenant_id, role: 'observer', epoch: 'e', signed_in: 0 }
+    const newest = { tenant_id: one.tenant_id, role: 'operator', epoch: 'f', signed_in: 1 }
+    expect(await stores.namespaces.memberships(row.id, 10)).toEqual([oldest, newest])
+    expect(await stores.namespaces.memberships(row.id, 1)).toEqual([oldest])
+    expect(await stores.namespaces.memberships(row.id, 1, 'signed-in')).toEqual([newest])
     await stores.namespaces.removeMember(one.tenant_id, row.id)
     expect(await stores.namespaces.member(one.tenant_id, row.id)).toBeUndefined()
     expect(await stores.namespaces.member(other.tenant_id, row.id)).toMatchObject({ role: 'observer' })

@@ -142,6 +142,9 @@ describe.each(databases)('$name', (database) => {
     await here.devices.insert(device())
     expect(await here.devices.countWithStatus('accepted')).toBe(1)
     expect(await stores.namespaces.deviceCount(tenant_id)).toBe(1)
+    const counts = await stores.namespaces.deviceCounts([tenant_id, 'nowhere'])
+    expect([counts.get(tenant_id), counts.get('nowhere')]).toEqual([1, undefined])
+    expect(await stores.namespaces.deviceCounts([])).toEqual(new Map())
     expect(Object.fromEntries(await here.devices.tallies())).toMatchObject({
       'devices.accepted': 1,
       'devices.pending': 1,

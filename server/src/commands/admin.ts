@@ -73,6 +73,20 @@ async function mustFindNamespace({ stores }: Rooms, name: string) {
   return namespace
 }
 
+/** Rows that a command reads at once. */
+const atOnce = 100
+/** For rows that `remove` removes: reads and removes them in batches, up to the one that is not full. */
+async function inBatches<Row>(
+  read: (most: number) => Promise<readonly Row[]>,
+  remove: (row: Row) => Promise<void>,
+): Promise<void> {
+  let rows: readonly Row[]
+  do {
+    rows = await read(atOnce)
+    for (const row of rows) await remove(row)
+  } while (rows.length === atOnce)
+}
+
 export const commands: readonly Command[] = [
   {
     words: 'update-key print',
@@ -126,10 +140,15 @@ export const commands: readonly Command[] = [
     doc: 'Deletes a user, with the namespaces that the user owns.',
     async run(rooms, username) {
       const user = await mustFindUser(rooms, username)
-      for (const { tenant_id } of await rooms.stores.namespaces.ownedBy(user.id))
-        await rooms.namespaces.removeNamespace(tenant_id)
-      for (const { tenant_id } of await rooms.stores.namespaces.memberships(user.id))
-        await rooms.namespaces.leave(tenant_id, user.id)
+      const { namespaces } = rooms.stores
+      await inBatches(
+        (most) => namespaces.ownedBy(user.id, most),
+        ({ tenant_id }) => rooms.namespaces.removeNamespace(tenant_id),
+      )
+      await inBatches(
+        (most) => namespaces.memberships(user.id, most),
+        ({ tenant_id }) => rooms.namespaces.leave(tenant_id, user.id),
+      )
       await rooms.audit.change(theAdministrator, async (inside, record) => {
         await inside.users.remove(user.id)
         record({ action: 'user.removed', target: { kind: 'user', id: user.id, name: user.username } })

@@ -39,7 +39,8 @@ export function openPeople(foundation: Foundation, parts: PeopleParts): PeopleRo
   const people = { ...mailing, signIn, identity: identity(mailing) }
   const registration = config.HAWSER_REGISTRATION
   const userRules = users({ ...people, bus, registration })
-  const namespaceRules = namespaces({ stores, audit, bus, clock, billed })
+  const owning = { stores, audit, bus, namespaceLimit: config.HAWSER_NAMESPACE_LIMIT }
+  const namespaceRules = namespaces({ ...owning, clock, billed })
   return {
     rules: {
       users: userRules,
@@ -53,7 +54,7 @@ export function openPeople(foundation: Foundation, parts: PeopleParts): PeopleRo
       }),
       namespaces: {
         ...namespaceRules,
-        ...ownership({ stores, audit, bus, namespaces: namespaceRules.admin, proof: proofOfUser(people) }),
+        ...ownership({ ...owning, namespaces: namespaceRules.admin, proof: proofOfUser(people) }),
       },
     },
     administration: { users: userRules.admin, namespaces: namespaceRules.admin },

@@ -62,8 +62,22 @@ export function namespaceStore(context: AllNamespaces) {
         .where('imported', '=', 1)
         .orderBy('name')
         .execute(),
-    ownedBy: (user_id: string) =>
-      db.selectFrom('namespaces').select(['tenant_id', 'name']).where('owner', '=', user_id).execute(),
+    /** At most `most` of the namespaces that a user owns: an account may own tens of thousands. */
+    ownedBy: (user_id: string, most: number) =>
+      db
+        .selectFrom('namespaces')
+        .select(['tenant_id', 'name'])
+        .where('owner', '=', user_id)
+        .limit(most)
+        .execute(),
+    async countOwnedBy(user_id: string): Promise<number> {
+      const row = await db
+        .selectFrom('namespaces')
+        .select((eb) => eb.fn.countAll<number>().as('n'))
+        .where('owner', '=', user_id)
+        .executeTakeFirstOrThrow()
+      return row.n
+    },
 
     insert: (row: Insertable<Tables['namespaces']>) => db.insertInto('namespaces').values(row).execute(),
     save: (tenant_id: string, change: Updateable<Tables['namespaces']>) =>
@@ -109,6 +123,21 @@ export function namespaceStore(context: AllNamespaces) {
         .orderBy('members.created_at')
         .orderBy('users.id')
         .execute(),
+    /** The members of several namespaces in one statement, by namespace; each list as `members` has it. */
+    async membersOf(tenant_ids: readonly string[]): Promise<Map<string, MemberRow[]>> {
+      const byTenant = new Map(tenant_ids.map((tenant_id): [string, MemberRow[]] => [tenant_id, []]))
+      if (tenant_ids.length === 0) return byTenant
+      const rows = await db
+        .selectFrom('members')
+        .innerJoin('users', 'users.id', 'members.user_id')
+        .select(['members.tenant_id', 'users.id', 'users.username', 'members.role'])
+        .where('members.tenant_id', 'in', tenant_ids)
+        .orderBy('members.created_at')
+        .orderBy('users.id')
+        .execute()
+      for (const { tenant_id, ...member } of rows) byTenant.get(tenant_id)?.push(member)
+      return byTenant
+    },
     member: (tenant_id: string, user_id: string) =>
       db
         .selectFrom('members')
@@ -116,14 +145,19 @@ export function namespaceStore(context: AllNamespaces) {
         .where('tenant_id', '=', tenant_id)
         .where('user_id', '=', user_id)
         .executeTakeFirst(),
-    /** The namespaces of a user, the oldest membership first. */
-    memberships: (user_id: string) =>
+    /**
+     * The oldest memberships of a user, at most `most`: an account may have tens of thousands. `signed-in`
+     * leaves out namespaces that the user never had a token for.
+     */
+    memberships: (user_id: string, most: number, which: 'all' | 'signed-in' = 'all') =>
       db
         .selectFrom('members')
         .select(['tenant_id', 'role', 'epoch', 'signed_in'])
         .where('user_id', '=', user_id)
+        .$if(which === 'signed-in', (query) => query.where('signed_in', '=', 1))
         .orderBy('created_at')
         .orderBy('tenant_id')
+        .limit(most)
         .execute(),
     /** Notes that the user has had a token for the namespace. */
     signedIn: (tenant_id: string, user_id: string) =>
@@ -198,6 +232,18 @@ export function namespaceStore(context: AllNamespaces) {
         .where('subject', '=', 'devices.accepted')
         .executeTakeFirst()
       return row?.n ?? 0
+    },
+
+    /** The same for several namespaces in one statement; one without accepted devices may be absent. */
+    async deviceCounts(tenant_ids: readonly string[]): Promise<Map<string, number>> {
+      if (tenant_ids.length === 0) return new Map()
+      const rows = await db
+        .selectFrom('tallies')
+        .select(['tenant_id', 'n'])
+        .where('tenant_id', 'in', tenant_ids)
+        .where('subject', '=', 'devices.accepted')
+        .execute()
+      return new Map(rows.map(({ tenant_id, n }) => [tenant_id, n]))
     },
 
     /** Namespaces that a user is a member of, or the one that a key belongs to. */

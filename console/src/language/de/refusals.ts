@@ -60,6 +60,8 @@ export const refusals = {
     'Die Mitglieder haben sich eben geändert, also wurde nichts übergeben; laden Sie neu und versuchen Sie es noch einmal.',
   'The owner cannot leave. Hand the namespace over first, or delete it.':
     'Der Eigentümer kann nicht austreten. Übergeben Sie zuerst den Namensraum, oder löschen Sie ihn.',
+  'You already own the maximum number of namespaces. Delete one you no longer need, or ask the administrator of this server for more.':
+    'Sie besitzen schon die höchste Zahl an Namensräumen. Löschen Sie einen, den Sie nicht mehr brauchen, oder bitten Sie den Administrator dieses Servers um mehr.',
   'There is no such member.': 'Ein solches Mitglied gibt es nicht.',
   'You are the owner already.': 'Sie sind schon der Eigentümer.',
   'An address, or a network such as 192.0.2.0/24, is expected.':

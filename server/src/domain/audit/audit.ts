@@ -141,7 +141,8 @@ const alwaysTaken = new Set<AuditAction>([
   'user.signed-in',
   'user.signed-out',
 ])
-const tooMuch = 'You have made very many changes in this hour. Until it is over, one change a second is accepted.'
+const tooMuch =
+  'You have made very many changes in this hour. Until it is over, one change a second is accepted.'
 const isAlwaysTaken = ({ record: { action } }: AuditNote): boolean =>
   /\.(?:removed|revoked|withdrawn|ended)$/.test(action) || alwaysTaken.has(action)
 

@@ -67,9 +67,8 @@ interface Window {
  * user has come to. Anybody can make anybody a member, and must learn nothing about the account by that.
  */
 export async function logsOf({ namespaces }: Pick<StoresInTransaction, 'namespaces'>, user_id: string) {
-  const memberships = await namespaces.memberships(user_id)
-  const known = memberships.filter(({ signed_in }) => signed_in === 1)
-  return ['', ...known.slice(0, mostLogs).map(({ tenant_id }) => tenant_id)]
+  const known = await namespaces.memberships(user_id, mostLogs, 'signed-in')
+  return ['', ...known.map(({ tenant_id }) => tenant_id)]
 }
 
 export function auditRefusals({ stores, audit, clock, onError }: AuditRefusalParts): AuditRefusals {

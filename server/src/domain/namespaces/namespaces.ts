@@ -18,6 +18,7 @@ import type { Caller } from '../callers/callers.ts'
 import { findOther } from '../people/identity.ts'
 import type { Rules } from '../callers/rules.ts'
 import { free_devices, readBilling } from '../billing/subscriptions.ts'
+import { requireRoom, type OwnershipLimits } from './room.ts'
 
 /**
  * What set-up and the administrator's commands use beside the operations. `by` is who does it, for the audit
@@ -54,22 +55,13 @@ const defaultHold_s = 1_800
 
 const flag = (on: boolean): 0 | 1 => (on ? 1 : 0)
 
-export interface NamespaceParts {
+export interface NamespaceParts extends OwnershipLimits {
   stores: Stores
   audit: Audit
   bus: Bus
   clock: Clock
   /** Whether there is a payment provider. */
   billed: boolean
-}
-
-/** Locks the user, so that two requests cannot both find room for the last namespace. */
-async function requireRoom(inside: StoresInTransaction, user_id: string): Promise<void> {
-  const user = await inside.users.lock(user_id)
-  if (!user) throw new Failure('unauthenticated')
-  const { max_namespaces } = user
-  if (max_namespaces > 0 && (await inside.namespaces.ownedBy(user_id)).length >= max_namespaces)
-    throw new Failure('namespaceLimit')
 }
 
 const settingsOf = (row: NamespaceRow): Namespace['settings'] => ({
@@ -108,31 +100,34 @@ export function mayGrant(own: Role, role: Role): asserts role is MemberRole {
     throw new Failure('forbidden', { message: `You may not grant the role ${role}.` })
 }
 
-export function namespaces({
-  stores,
-  audit,
-  bus,
-  clock,
-  billed,
-}: NamespaceParts): Omit<Rules<'namespaces'>, 'leave' | 'handOver'> & { admin: NamespaceAdministration } {
-  async function present(row: NamespaceRow): Promise<Namespace> {
-    const [members, count] = await Promise.all([
-      stores.namespaces.members(row.tenant_id),
-      stores.namespaces.deviceCount(row.tenant_id),
+export function namespaces(
+  parts: NamespaceParts,
+): Omit<Rules<'namespaces'>, 'leave' | 'handOver'> & { admin: NamespaceAdministration } {
+  const { stores, audit, bus, clock, billed } = parts
+  /** Two statements for a whole page, however many namespaces are on it. */
+  async function presentAll(rows: readonly NamespaceRow[]): Promise<Namespace[]> {
+    const tenant_ids = rows.map(({ tenant_id }) => tenant_id)
+    const [members, counts] = await Promise.all([
+      stores.namespaces.membersOf(tenant_ids),
+      stores.namespaces.deviceCounts(tenant_ids),
     ])
-    return {
-      name: row.name,
-      owner: row.owner,
-      tenant_id: row.tenant_id,
-      members,
-      settings: settingsOf(row),
-      max_devices: row.max_devices,
-      device_count: count,
-      devices_count: count,
-      created_at: row.created_at,
-      billing: billed ? (readBilling(row) as Namespace['billing']) : null,
-    }
+    return rows.map((row) => {
+      const count = counts.get(row.tenant_id) ?? 0
+      return {
+        name: row.name,
+        owner: row.owner,
+        tenant_id: row.tenant_id,
+        members: members.get(row.tenant_id) ?? [],
+        settings: settingsOf(row),
+        max_devices: row.max_devices,
+        device_count: count,
+        devices_count: count,
+        created_at: row.created_at,
+        billing: billed ? (readBilling(row) as Namespace['billing']) : null,
+      }
+    })
   }
+  const present = async (row: NamespaceRow): Promise<Namespace> => (await presentAll([row]))[0]!
 
   async function mustFind(tenant_id: string): Promise<NamespaceRow> {
     const row = await stores.namespaces.find(tenant_id)
@@ -187,7 +182,11 @@ export function namespaces({
       }
       await orNameTaken(() =>
         audit.change(by, async (inside, record) => {
-          if (isBounded) await requireRoom(inside, owner)
+          if (isBounded) {
+            const user = await inside.users.lock(owner)
+            if (!user) throw new Failure('unauthenticated')
+            await requireRoom(inside, user, parts)
+          }
           // In the log of the server and in its own.
           for (const log of ['', tenant_id])
             record({
@@ -308,7 +307,7 @@ export function namespaces({
         parseFilter(query.filter, filterable),
         query,
       )
-      return { items: await Promise.all(items.map(present)), total }
+      return { items: await presentAll(items), total }
     },
 
     async create({ body }, caller) {

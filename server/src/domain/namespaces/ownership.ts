@@ -10,10 +10,11 @@ import { callingUser, type UserCaller } from '../callers/callers.ts'
 import type { Rules } from '../callers/rules.ts'
 import type { ProofOfUser } from '../people/proof.ts'
 import type { NamespaceAdministration } from './namespaces.ts'
+import { requireRoom, type OwnershipLimits } from './room.ts'
 
 export type OwnershipRules = Pick<Rules<'namespaces'>, 'leave' | 'handOver'>
 
-export interface OwnershipParts {
+export interface OwnershipParts extends OwnershipLimits {
   stores: Stores
   audit: Audit
   bus: Bus
@@ -21,7 +22,8 @@ export interface OwnershipParts {
   proof: ProofOfUser
 }
 
-export function ownership({ stores, audit, bus, namespaces, proof }: OwnershipParts): OwnershipRules {
+export function ownership(parts: OwnershipParts): OwnershipRules {
+  const { stores, audit, bus, namespaces, proof } = parts
   const unchanged = () =>
     new Failure('conflict', {
       message: 'The members changed a moment ago, so nothing was handed over; reload and try again.',
@@ -49,13 +51,11 @@ export function ownership({ stores, audit, bus, namespaces, proof }: OwnershipPa
       if (uid === owner.id) throw new Failure('conflict', { message: 'You are the owner already.' })
       await proof(owner, body, { source: caller.source, signal: end?.signal })
       await audit.change(caller, async (inside, record) => {
-        // Locked, so that two owners cannot both hand over the last namespace that this user may own.
-        await inside.users.lock(uid)
+        const recipient = await inside.users.lock(uid)
+        if (!recipient) throw unchanged()
         const namespace = await inside.namespaces.hold(tenant)
         if (!namespace) throw new Failure('notFound')
-        const owned = (await inside.namespaces.ownedBy(uid)).length
-        if (next.max_namespaces > 0 && owned >= next.max_namespaces)
-          throw new Failure('namespaceLimit', { message: `${next.username} may not own more namespaces.` })
+        await requireRoom(inside, recipient, parts, owner)
         const from = { id: owner.id, epoch: newUuid() }
         if (!(await inside.namespaces.handOver(tenant, from, { id: uid, epoch: newUuid() })))
           throw unchanged()

@@ -132,17 +132,19 @@ export function signIn({ stores, audit, tokens, clock, onAttempt }: SignInParts)
 
   type Membership = Awaited<ReturnType<Stores['namespaces']['memberships']>>[number]
 
+  const membershipOf = async ({ id }: UserRow, tenant: string | undefined): Promise<Membership | undefined> =>
+    tenant === undefined ? undefined : stores.namespaces.member(tenant, id)
+
   async function session(
     user: UserRow,
     sign_in: string,
     tenant?: string,
     until?: number,
   ): Promise<UserSession | undefined> {
-    const memberships = await stores.namespaces.memberships(user.id)
-    const wanted = tenant ?? user.preferred_tenant
-    const found = memberships.find((membership) => membership.tenant_id === wanted)
+    const wanted = tenant ?? user.preferred_tenant ?? undefined
+    const found = await membershipOf(user, wanted)
     if (tenant !== undefined && !found) return undefined
-    const chosen = found ?? memberships[0]
+    const chosen = found ?? (await stores.namespaces.memberships(user.id, 1))[0]
     if (chosen && chosen.tenant_id !== user.preferred_tenant)
       await stores.users.save(user.id, { preferred_tenant: chosen.tenant_id })
     return issue(user, sign_in, chosen, until)
@@ -215,8 +217,7 @@ export function signIn({ stores, audit, tokens, clock, onAttempt }: SignInParts)
     },
     session,
     async renewed(user, sign_in, own, until) {
-      const memberships = await stores.namespaces.memberships(user.id)
-      const stays = memberships.find(({ tenant_id }) => tenant_id === own)
+      const stays = await membershipOf(user, own)
       return stays ? issue(user, sign_in, stays, until) : (await session(user, sign_in, undefined, until))!
     },
     async signedIn(user, { method, from }) {

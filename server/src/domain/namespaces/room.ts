@@ -1,0 +1,32 @@
+// How many namespaces an account may own. Bounds of the server are shared fairly between namespaces, so
+// an account that nobody but its holder made must not multiply its share by founding more of them.
+import { Failure } from '@hawser/contract/failures'
+import type { StoresInTransaction } from '../../storage/stores.ts'
+import type { UserRow } from '../../storage/users.ts'
+
+export interface OwnershipLimits {
+  /** For accounts that registered themselves or were invited; 0: no limit. */
+  readonly namespaceLimit: number
+}
+
+/**
+ * Refuses an owner who may not own one more. The transaction holds a lock on the owner, so that two requests
+ * cannot both find room for the last namespace. `giver` is who hands it over: nobody gets rid of the limit by
+ * giving namespaces to an account that has none, because the recipient is not asked.
+ */
+export async function requireRoom(
+  { namespaces }: Pick<StoresInTransaction, 'namespaces'>,
+  owner: Pick<UserRow, 'id' | 'username' | 'registered' | 'max_namespaces'>,
+  { namespaceLimit }: OwnershipLimits,
+  giver?: Pick<UserRow, 'registered'>,
+): Promise<void> {
+  const isLimited = owner.registered === 1 || giver?.registered === 1
+  const most = owner.max_namespaces > 0 ? owner.max_namespaces : isLimited ? namespaceLimit : 0
+  if (most === 0 || (await namespaces.countOwnedBy(owner.id)) < most) return
+  if (giver)
+    throw new Failure('namespaceLimit', { message: `${owner.username} may not own more namespaces.` })
+  throw new Failure('namespaceLimit', {
+    message:
+      'You already own the maximum number of namespaces. Delete one you no longer need, or ask the administrator of this server for more.',
+  })
+}
