@@ -259,8 +259,8 @@ export function sessionEvents(parts: SessionEventParts): SessionEvents {
 
     return {
       add(happening) {
-        auditEvent(rowOf(happening))
         let row = { ...rowOf(happening), seq: seq + 1 }
+        auditEvent(row)
         text += textOf(row)
         const isKept = seq < sessionEvents_most - 1 && text <= mostText && !isTooMuch()
         caused_bytes.add(causer, sizeOf(row))
