@@ -538,7 +538,7 @@ describe('what was on its way when the person undid everything', () => {
     const { users, namespaces } = service.rooms.stores
     const undoNow = async () => void (undone ||= await undo(service, undoing))
     // The last look before the token is made.
-    held(namespaces, 'memberships', undoNow)
+    held(namespaces, 'member', undoNow)
     // The first look only finds the name for the log, before the codes are checked.
     held(users, 'find', async () => held(users, 'find', undoNow))
     expect(await statusOf(service.api().mfa.reset({ params: { user_id: careful.id }, body }))).toBe(401)
