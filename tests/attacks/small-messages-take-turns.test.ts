@@ -1,7 +1,9 @@
 // A device, or anybody who is logged in, sends a burst of the smallest messages that there are. Each is
 // little work, but all together are much: others on the event loop have their turn after some hundred.
+// So it is with WebSockets: 15 viewers that sent empty messages stopped the server until all were worked off.
 import { setImmediate as turn } from 'node:timers/promises'
 import { expect, test } from 'vitest'
+import { socketPair } from '../../mux/test/pairs.ts'
 import { Message } from '../../ssh/src/messages.ts'
 import { message } from '../../ssh/src/wire.ts'
 import { pair } from '../../ssh/test/pairs.ts'
@@ -25,3 +27,24 @@ test.each(['client', 'server'] as const)(
     expect(most).toBeLessThan(1_000)
   },
 )
+
+test('a burst of empty messages over a WebSocket is worked off one in a turn, however it is read', async () => {
+  await using pair = await socketPair()
+  const { client, server } = pair
+  let seen = 0
+  server.on('message', () => {
+    seen += 1
+    // As the sockets of terminals and viewers do: one message is taken, and then the next.
+    server.pause()
+    queueMicrotask(() => server.resume())
+  })
+  server.resume()
+  for (let sent = 0; sent < burst; sent += 1) client.send(Buffer.alloc(0))
+  let [most, before] = [0, 0]
+  while (seen < burst) {
+    await turn()
+    most = Math.max(most, seen - before)
+    before = seen
+  }
+  expect(most).toBeLessThan(10)
+})
