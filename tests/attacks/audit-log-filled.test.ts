@@ -92,3 +92,20 @@ test('members who are added and removed for ever count', async () => {
   await audit.event(oskar, { action: 'user.signed-in', target: { kind: 'user', id: oskar.id, name: '' } })
   await expect(join()).rejects.toThrow('one change a second')
 })
+
+test('exports count, too, and wait like any change', async () => {
+  await using place = await startPlace()
+  const owner: UserCaller = { ...oskar, ...sample.owner, role: 'owner' }
+  const token = await place.world.token('owner')
+  await fill(place, owner)
+  const exported = async (): Promise<number> => {
+    const address = `${place.url}/api/audit/export?from=2099-01-01T00:00:00Z`
+    const answer = await fetch(address, { headers: { authorization: `Bearer ${token}` } })
+    await answer.text()
+    return answer.status
+  }
+  place.clock.forward(hour_ms / 2)
+  expect([await exported(), await exported(), await exported()]).toEqual([200, 429, 429])
+  place.clock.forward(1_000)
+  expect(await exported()).toBe(200)
+})

@@ -1,19 +1,30 @@
-// The most that one connection, and one namespace, may have unanswered. Node begins every request that a
+// The most that one connection, and one person, may have unanswered. Node begins every request that a
 // client has sent, without waiting for the answers before it, and keeps all answers until they are read; a
-// few kilobytes of requests would hold gigabytes, and make everybody else wait for their rules.
+// few kilobytes of requests would hold gigabytes, and make everybody else wait for their rules. What a person
+// may have does not depend on the namespace: one with many has no more, and nobody uses up what the other
+// members of a namespace have.
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import { Failure } from '@hawser/contract/failures'
-import type { Caller } from '../domain/callers/callers.ts'
-import { concurrencyByKey, placesByKey, type QueueOptions } from '../kit/concurrency.ts'
+import { signInOf, type Caller } from '../domain/callers/callers.ts'
+import { concurrencyByKey, placesByKey, type KeyLimiter, type QueueOptions } from '../kit/concurrency.ts'
+import { fairShare } from '../kit/fair-share.ts'
 
 /** Requests of one connection without an answer. Browsers and proxies send one at a time. */
 const mostOfConnection = 4
-/** Calls of one namespace that run at a time, and those that wait for their turn. */
+/** Calls of one person that run at a time, and those of one sign-in that wait for their turn. */
 const running = 8
 const waiting = 256
-/** Streamed answers of one namespace at a time. */
+/** Sign-ins of one person whose calls wait; a person has fewer. */
+const mostSignIns = 100
+/** Streamed answers of one person at a time. */
 const mostStreams = 8
+/** Calls of one person that run or wait on threads that all share. */
+const mostOnThreads = 16
+/** Memory for answers that are made and that nobody has read; nobody may take most of it. */
+const unread_bytes = 256 * 1024 * 1024
+/** Shorter answers are not counted: the connections themselves take more. */
+const short_bytes = 4 * 1024
 
 /**
  * A connection on which nothing moves for this long is closed, unless an answer is being made; for twice as long
@@ -61,34 +72,72 @@ export function whenOver({ socket }: IncomingMessage, response: ServerResponse, 
 }
 
 export interface BoundedCalls {
-  /** Runs the call in the turn of its namespace. A call that waits leaves with its caller. */
+  /**
+   * Runs the call in the turn of its person, whose sign-ins take turns. A call that waits leaves with its caller.
+   */
   run<T>(caller: Caller, call: () => Promise<T>, end: QueueOptions): Promise<T>
   /** A place for a streamed answer. */
   stream(caller: Caller): Disposable
+  /** A place for a call that takes its turn on a thread. */
+  onThread(caller: Caller): Disposable
+  /**
+   * Counts an answer until this is disposed. Throws when too much of what the caller was answered waits to be read,
+   * unless the call has changed something: then it is answered in any case.
+   */
+  answer(caller: Caller, bytes: number, hasChanged: boolean): Disposable | undefined
 }
 
 export function boundedCalls(): BoundedCalls {
-  const turns = concurrencyByKey(waiting, { each: running })
+  const turns = new Map<string, { readonly ofSignIns: KeyLimiter; calls: number }>()
   const streams = placesByKey(mostStreams)
+  const onThreads = placesByKey(mostOnThreads)
+  const unread = fairShare(unread_bytes)
   return {
     async run(caller, call, end) {
-      const key = keyOf(caller)
-      if (key === undefined) return call()
-      const turn = turns.run(key, call, end)
+      const { person, signIn } = keysOf(caller)
+      if (person === undefined) return call()
+      const own = turns.get(person) ?? {
+        ofSignIns: concurrencyByKey(waiting, { each: running, atOnce: running, keys: mostSignIns }),
+        calls: 0,
+      }
+      const turn = own.ofSignIns.run(signIn, call, end)
       if (!turn) throw new Failure('tooMany', { retryAfter: 1 })
-      return turn
+      turns.set(person, own)
+      own.calls += 1
+      try {
+        return await turn
+      } finally {
+        own.calls -= 1
+        if (own.calls === 0) turns.delete(person)
+      }
     },
     stream(caller) {
-      const place = streams(keyOf(caller) ?? caller.source)
+      const place = streams(keysOf(caller).person ?? caller.source)
       if (place) return place
       throw new Failure('tooMany', { message: 'Too many downloads are under way.', retryAfter: 10 })
+    },
+    onThread(caller) {
+      const place = onThreads(keysOf(caller).person ?? caller.source)
+      if (place) return place
+      throw new Failure('tooMany', { retryAfter: 1 })
+    },
+    answer(caller, bytes, hasChanged) {
+      if (bytes < short_bytes) return undefined
+      const owner = keysOf(caller).person ?? caller.source
+      if (hasChanged) unread.count(owner, bytes)
+      else if (!unread.take(owner, bytes))
+        throw new Failure('tooMany', { message: 'Too many answers wait to be read.', retryAfter: 10 })
+      return { [Symbol.dispose]: () => unread.count(owner, -bytes) }
     },
   }
 }
 
-/** Open operations have limits of their own, by address. */
-function keyOf(caller: Caller): string | undefined {
-  if (caller.kind === 'anonymous') return undefined
-  if (caller.kind === 'device') return caller.uid
-  return caller.tenant_id ?? (caller.kind === 'user' ? caller.id : undefined)
+/** Whose turn a call takes. Open operations have limits of their own, by address. */
+function keysOf(caller: Caller): { readonly person: string | undefined; readonly signIn: string } {
+  if (caller.kind === 'user') return { person: `user ${caller.id}`, signIn: signInOf(caller.token_id) }
+  if (caller.kind === 'device') return { person: `device ${caller.uid}`, signIn: '' }
+  if (caller.kind === 'anonymous') return { person: undefined, signIn: '' }
+  // Apart from the person, who must be able to delete a key that somebody has stolen.
+  const maker = caller.created_by || caller.tenant_id
+  return { person: `keys of ${maker}`, signIn: `${caller.tenant_id} ${caller.name}` }
 }

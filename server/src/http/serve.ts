@@ -81,8 +81,8 @@ const security = {
 /** Limited by their own rules (per device) or asked by machines all the time. */
 const unlimited = new Set(['devices.auth', 'system.healthcheck'])
 
-/** Calls that take turns on threads of their own, and must not keep the other calls of a namespace waiting. */
-const ownTurns = new Set([
+/** Calls that take turns on threads, and must not keep the other calls of a person waiting. */
+const onThreads = new Set([
   'recordings.window',
   'recordings.filmstrip',
   'recordings.search',
@@ -295,10 +295,14 @@ function routesOf(
       })
     const input = { params: request.params, query: request.query, body: bodyOf(request) }
     const end = callEnd(request.raw, reply.raw)
-    const place = op.streamed && calls.stream(request.caller)
-    if (place) whenOver(request.raw, reply.raw, () => place[Symbol.dispose]())
+    const untilOver = (held: Disposable | undefined): void => {
+      if (held) whenOver(request.raw, reply.raw, () => held[Symbol.dispose]())
+    }
+    if (op.streamed) untilOver(calls.stream(request.caller))
+    const isOnThread = onThreads.has(id)
+    if (isOnThread) untilOver(calls.onThread(request.caller))
     const call = async (): Promise<unknown> => rule!(input, request.caller, end)
-    const result = await (ownTurns.has(id) ? call() : calls.run(request.caller, call, end))
+    const result = await (isOnThread ? call() : calls.run(request.caller, call, end))
     let answer = result
     if (op.headers) {
       const full = result as { answer: unknown; headers: Record<string, string> }
@@ -314,12 +318,17 @@ function routesOf(
       return reply
         .type(contentType)
         .send(Readable.from(pieces(op.answer, answer as AsyncIterable<unknown>), { objectMode: false }))
-    return reply.type(contentType).send(await compressed(request, reply, serialise(answer)))
+    const body = await compressed(request, reply, serialise(answer))
+    const hasChanged = request.method !== 'GET' && request.method !== 'HEAD'
+    if (body !== undefined) untilOver(calls.answer(request.caller, Buffer.byteLength(body), hasChanged))
+    return reply.type(contentType).send(body)
   }
 
   return addresses(op).map(({ method, path }) => ({
     method,
     url: path,
+    // Fastify would make the whole of a streamed answer to HEAD, and send nothing of it.
+    exposeHeadRoute: op.streamed !== true,
     config: { named },
     bodyLimit: bodyLimit(op),
     onRequest: admit,

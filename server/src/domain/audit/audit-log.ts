@@ -34,8 +34,10 @@ export interface AuditLog extends Rules<'audit'> {
 
 /** Entries that one call looks at. */
 const window = 20_000
-/** Entries that an export reads at once, and the bytes of their details above which the next page is smaller. */
-const exportPage = { least: 10, most: 500, bytes: 256 * 1024 }
+/** Entries that are read at once, and the characters of their details above which fewer are read the next time. */
+const reading = { least: 10, most: 500, characters: 256 * 1024 }
+/** Characters of details above which a page ends before its limit. */
+const longestPage = 1024 * 1024
 /** Entries that one statement removes, so that other writers wait for none of them long. */
 const trimStep = 5000
 
@@ -107,41 +109,48 @@ export function auditLog({ stores, audit, signer, clock }: AuditLogParts): Audit
     return { ...head, public_key: signer.public_key, signature: signer.sign(signedText(head)) }
   }
 
+  /** Reads entries in steps that are small where entries are large; `next` is where the step after continues. */
+  async function* stepsOf(
+    tenant_id: string,
+    query: Omit<AuditQuery, 'limit' | 'window'>,
+    most = Infinity,
+  ): AsyncGenerator<{ rows: AuditRow[]; isFull: boolean; characters: number; next: number | undefined }> {
+    const side = query.after === undefined ? 'before' : 'after'
+    let at = query[side]
+    let left = most
+    let step = reading.least
+    do {
+      const limit = Math.min(step, left)
+      const { rows, next } = await stores.of(tenant_id).audit.list({ ...query, [side]: at, limit, window })
+      const characters = rows.reduce((sum, { detail }) => sum + detail.length, 0)
+      yield { rows, isFull: rows.length === limit, characters, next }
+      step = characters > reading.characters ? step >> 1 : step << 1
+      step = Math.max(reading.least, Math.min(reading.most, step))
+      left -= rows.length
+      at = next
+    } while (at !== undefined && left > 0)
+  }
+
   /** Oldest first, up to the head. */
   async function* rowsOf(
     tenant_id: string,
     filter: ReturnType<typeof filterOf>,
     head: AuditHead,
   ): AsyncGenerator<AuditRow> {
-    let after: number | undefined = head.first_seq - 1
-    let limit = exportPage.least
-    while (after !== undefined && after < head.seq) {
-      const page: { rows: AuditRow[]; next: number | undefined } = await stores.of(tenant_id).audit.list({
-        ...filter,
-        oldest: head.first_seq,
-        after,
-        before: head.seq + 1,
-        limit,
-        window,
-      })
-      const bytes = page.rows.reduce((sum, { detail }) => sum + detail.length, 0)
-      limit = Math.max(
-        exportPage.least,
-        Math.min(exportPage.most, bytes > exportPage.bytes ? limit >> 1 : limit << 1),
-      )
-      yield* page.rows
-      after = page.next
-    }
+    const range = { oldest: head.first_seq, after: head.first_seq - 1, before: head.seq + 1 }
+    for await (const { rows } of stepsOf(tenant_id, { ...filter, ...range })) yield* rows
   }
 
   /** Notes the export before the first byte of it. */
   async function beginExport(caller: MemberCaller, query: AuditFilter, format: 'ndjson' | 'csv') {
     const filter = filterOf(query)
-    await audit.event(caller, {
-      action: 'audit.exported',
-      target: { kind: 'audit log', id: caller.tenant_id, name: '' },
-      detail: { format, filter: query },
-    })
+    await audit.change(caller, async (_, record) =>
+      record({
+        action: 'audit.exported',
+        target: { kind: 'audit log', id: caller.tenant_id, name: '' },
+        detail: { format, filter: query },
+      }),
+    )
     const head = await headOf(caller.tenant_id)
     const name = `audit-${head.signed_at.slice(0, 10)}.${format}`
     return { filter, head, headers: { 'content-disposition': `attachment; filename="${name}"` } }
@@ -152,10 +161,18 @@ export function auditLog({ stores, audit, signer, clock }: AuditLogParts): Audit
 
     async list({ query }, { tenant_id }) {
       const { before, after, limit, ...filter } = query
-      const mine = stores.of(tenant_id).audit
-      const oldest = (await mine.head())?.first_seq ?? 1
-      const { rows, next } = await mine.list({ ...filterOf(filter), oldest, before, after, limit, window })
-      return { entries: rows.map((row) => presentEntry(tenant_id, row)), next: next ?? null }
+      const oldest = (await stores.of(tenant_id).audit.head())?.first_seq ?? 1
+      const wanted = { ...filterOf(filter), oldest, before, after }
+      const entries: AuditEntry[] = []
+      let characters = 0
+      for await (const step of stepsOf(tenant_id, wanted, limit)) {
+        for (const row of step.rows) entries.push(presentEntry(tenant_id, row))
+        characters += step.characters
+        // A step that found fewer has looked at as many as one call may.
+        const isOver = !step.isFull || entries.length === limit || characters > longestPage
+        if (isOver) return { entries, next: step.next ?? null }
+      }
+      return { entries, next: null }
     },
 
     head: (_, { tenant_id }) => headOf(tenant_id),

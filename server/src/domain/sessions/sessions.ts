@@ -167,7 +167,10 @@ export function sessions(parts: SessionParts): Pick<Rules<'sessions'>, Verbs> & 
         query.channel === undefined ? channels[0] : channels.find(({ channel }) => channel === query.channel)
       if (!one && query.channel !== undefined)
         throw new Failure('notFound', { message: 'The session has no such recorded terminal.' })
-      if (one) await audit.event(caller, { action: 'recording.downloaded', ...recordingOf(session) })
+      if (one)
+        await audit.change(caller, async (_, record) =>
+          record({ action: 'recording.downloaded', ...recordingOf(session) }),
+        )
       return {
         answer: one ? recordings.cast(one) : nothing(parts.emptyCast(Date.parse(session.started_at))),
         headers: { 'content-disposition': `attachment; filename="${params.uid.slice(0, 12)}.cast"` },
