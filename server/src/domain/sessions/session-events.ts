@@ -63,36 +63,39 @@ export interface SessionEventParts {
 const flush_every_ms = 250
 /** What one transaction writes: others wait for it. */
 const batch = { rows: 200, bytes: 256 * 1024 }
-/** Text of one session that is kept. */
+/** Text of one session that is kept. Beyond half of it, long texts are shortened, so that what comes late has room. */
 const mostText = 512 * 1024
 /** Of a path, a command or a sentence. */
 const longestText = 4_096
 /** Entries in the audit log for each action in one session, at once; each minute allows another one. */
 const mostAudited = 100
 const refill_ms = minute_ms
-/** Of the events without an entry of their own, a summary names so many. */
+/** The most events without an entry of their own, or that are not kept, that a summary names. */
 const mostNamed = 20
-/** Of a text in a summary: its beginning and its end. All of them must fit into one entry. */
+/** Of a text that is shortened: its beginning and its end. All that a summary names must fit into one entry. */
 const longestNamed = { start: 40, end: 120 }
 /** Addresses of one session that are remembered. */
 const mostForwards = 2_000
 /** Text that waits for the database, of all sessions. */
 const mostWaiting = 16 * 1024 * 1024
 /**
- * Text that a user, or all other people in the sessions of a namespace, may cause in an hour on a node. Beyond it
- * events are summarised and counted only.
+ * Bytes that are written in an hour on a node for one user in one namespace, or for all other people in its sessions.
+ * Beyond it, each session has a summary only. What a user does in one namespace hides nothing in another.
  */
-const ofPerson = { max: 128 * 1024 * 1024, window_ms: hour_ms }
+const ofPerson_bytes = 32 * 1024 * 1024
 /** What an event needs beside its text. */
 const event_bytes = 512
 
+/** Events that are left out, and some of them: by chance, so that nobody chooses which. */
+interface LeftOut<T> {
+  more: number
+  some: T[]
+}
+
 /** What the audit log still takes of one action in a session. */
-interface Allowance {
+interface Allowance extends LeftOut<Record<string, unknown>> {
   entries: number
   at: number
-  /** Events that have no entry, and some of them: by chance, so that nobody chooses which. */
-  more: number
-  some: Record<string, unknown>[]
 }
 
 type Row = Omit<SessionEventRow, 'tenant_id'>
@@ -104,12 +107,12 @@ interface Waiting<T> {
   readonly bytes: number
 }
 
-export function sessionEvents(parts: SessionEventParts): SessionEvents {
+export function sessionEvents(parts: SessionEventParts, ofPerson = ofPerson_bytes): SessionEvents {
   const { stores, audit, clock } = parts
   const rows = new Map<string, Waiting<Row>>()
   let entries: Waiting<AuditNote>[] = []
   const share = fairShare(mostWaiting)
-  const caused_bytes = limiter(clock, ofPerson)
+  const caused_bytes = limiter(clock, { max: ofPerson, window_ms: hour_ms })
   /** What writes the summaries of sessions that have some to write. */
   const summaries = new Set<() => void>()
   let dropped = 0
@@ -196,11 +199,12 @@ export function sessionEvents(parts: SessionEventParts): SessionEvents {
   }: SessionAudit & { readonly uid: string; readonly after?: number }): SessionEventLog {
     let seq = after
     let text = 0
-    let unkept = 0
+    const unkept: LeftOut<Row> = { more: 0, some: [] }
     let isOver = false
     const { tenant_id } = by
-    const causer = by.actor === 'user' ? `user ${by.id}` : `namespace ${tenant_id}`
+    const causer = `${tenant_id} ${by.actor === 'user' ? by.id : ''}`
     const isTooMuch = (): boolean => caused_bytes.peek(causer) > 0
+    const wrote = (row: Row): void => caused_bytes.add(causer, sizeOf(row))
     const allowances = new Map<AuditAction, Allowance>()
     /** Addresses that the audit log has for this session. */
     const forwards = new Set<string>()
@@ -214,12 +218,6 @@ export function sessionEvents(parts: SessionEventParts): SessionEvents {
       return one
     }
 
-    function leaveOut(allowance: Allowance, row: Row): void {
-      const place = allowance.more < mostNamed ? allowance.more : randomInt(allowance.more + 1)
-      if (place < mostNamed) allowance.some[place] = inShort(auditDetail(row))
-      allowance.more += 1
-      summaries.add(writeSummaries)
-    }
 
     /** Each takes the place of an entry. */
     function writeSummaries(): void {
@@ -236,7 +234,11 @@ export function sessionEvents(parts: SessionEventParts): SessionEvents {
       if (!action || (action === 'forward.opened' && forwards.has(row.subject))) return
       const allowance = allowanceOf(action)
       const entry = { by, record: { action, target, detail: { ...detail, ...auditDetail(row) } } }
-      if (allowance.entries < 1 || isTooMuch() || !note(entry)) return leaveOut(allowance, row)
+      if (allowance.entries < 1 || isTooMuch() || !note(entry)) {
+        leaveOut(allowance, inShort(auditDetail(row)))
+        return void summaries.add(writeSummaries)
+      }
+      wrote(row)
       allowance.entries -= 1
       if (action !== 'forward.opened') return
       if (forwards.size >= mostForwards) forwards.clear()
@@ -259,28 +261,29 @@ export function sessionEvents(parts: SessionEventParts): SessionEvents {
 
     return {
       add(happening) {
-        let row = { ...rowOf(happening), seq: seq + 1 }
-        auditEvent(row)
-        text += textOf(row)
-        const isKept = seq < sessionEvents_most - 1 && text <= mostText && !isTooMuch()
-        caused_bytes.add(causer, sizeOf(row))
-        if (!isKept || !keep(row, tenant_id)) {
-          unkept += 1
+        const whole = { ...rowOf(happening), seq: seq + 1 }
+        auditEvent(whole)
+        let row = text > mostText / 2 ? inShort(whole) : whole
+        const hasRoom = seq < sessionEvents_most - 1 && text + textOf(row) <= mostText
+        if (!hasRoom || isTooMuch() || !keep(row, tenant_id)) {
+          leaveOut(unkept, inShort(row))
           return () => undefined
         }
         seq += 1
+        text += textOf(row)
+        wrote(row)
         return (later) => {
           row = { ...row, ...later }
-          if (!keep(row, tenant_id)) unkept += 1
+          if (!keep(row, tenant_id)) leaveOut(unkept, inShort(row))
         }
       },
       end() {
         if (isOver) return
         isOver = true
         seq += 1
-        if (unkept > 0)
+        if (unkept.more > 0)
           keep(
-            rowOf({ kind: 'more', subject: '', outcome: 'done', why: `${unkept} more events are not kept.` }),
+            rowOf({ kind: 'more', subject: '', outcome: 'done', why: sentenceOf(unkept) }),
             tenant_id,
             true,
           )
@@ -307,6 +310,18 @@ export function sessionEvents(parts: SessionEventParts): SessionEvents {
 const textOf = ({ subject, target, why }: Row): number => subject.length + target.length + why.length
 const sizeOf = (row: Row): number => event_bytes + 2 * textOf(row)
 
+/** Counts an event that is left out, and names it if chance wants so. */
+function leaveOut<T>(left: LeftOut<T>, event: T): void {
+  const place = left.more < mostNamed ? left.more : randomInt(left.more + 1)
+  if (place < mostNamed) left.some[place] = event
+  left.more += 1
+}
+
+function sentenceOf({ more, some }: LeftOut<Row>): string {
+  const names = some.map(({ kind, subject }) => `${kind} ${subject}`)
+  return `${more} more events are not kept, among them: ${names.join('; ')}`
+}
+
 /** As many as one transaction takes, one at least. */
 function firstOf<K, T>(all: Iterable<[K, Waiting<T>]>): [K, Waiting<T>][] {
   const some: [K, Waiting<T>][] = []
@@ -327,7 +342,8 @@ function plain(text: string): string {
 
 function actionOf({ kind, outcome }: Row): AuditAction | undefined {
   if (outcome === 'refused') return 'policy.refused'
-  if (kind === 'upload' || kind === 'download') return 'file.transferred'
+  // Files of a channel that cannot be read may have been transferred.
+  if (kind === 'upload' || kind === 'download' || kind === 'unread') return 'file.transferred'
   if (kind === 'forward' || kind === 'listen') return 'forward.opened'
   return undefined
 }
@@ -337,14 +353,15 @@ function auditDetail({ kind, outcome, received, sent, sha256, ...row }: Row): Re
   const [subject, why] = [auditText(row.subject), auditText(row.why)]
   if (outcome === 'refused') return { kind, subject, why }
   if (kind === 'forward' || kind === 'listen') return { kind, destination: subject }
+  if (kind === 'unread') return { kind, path: subject, outcome, why }
   return { kind, path: subject, outcome, bytes: received + sent, ...(sha256 === '' ? {} : { sha256 }) }
 }
 
 /** The same with texts of a bounded length, however they are written in JSON. */
-const inShort = (detail: Record<string, unknown>): Record<string, unknown> =>
+const inShort = <T extends object>(event: T): T =>
   Object.fromEntries(
-    Object.entries(detail).map(([name, value]) => [name, typeof value === 'string' ? short(value) : value]),
-  )
+    Object.entries(event).map(([name, value]) => [name, typeof value === 'string' ? short(value) : value]),
+  ) as T
 
 function short(text: string): string {
   const { start, end } = longestNamed
