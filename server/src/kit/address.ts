@@ -14,8 +14,11 @@ export function plainAddress(address: string): string {
   return [high >> 8, high & 0xff, low >> 8, low & 0xff].join('.')
 }
 
-/** What is limited together: an address, or the /64 that one IPv6 host usually has to itself. */
-export function neighbourhood(address: string): string {
+/**
+ * What is limited together: an address, or the /64 that one IPv6 host usually has to itself; `bits` of an IPv6 address
+ * are what counts, a multiple of 16.
+ */
+export function neighbourhood(address: string, bits = 64): string {
   if (isIP(address) !== 6) return address
   const [head = '', tail] = address.split('::')
   const groups = head ? head.split(':') : []
@@ -25,5 +28,5 @@ export function neighbourhood(address: string): string {
     while (groups.length + after.length < 8) groups.push('0')
     groups.push(...after)
   }
-  return `${groups.slice(0, 4).join(':')}::/64`
+  return `${groups.slice(0, bits / 16).join(':')}::/${bits}`
 }

@@ -60,7 +60,7 @@ interface Line {
 /**
  * `each` tasks at a time for each key; a key is dropped when it has no task. At most `atOnce` tasks run in
  * all, and keys take turns: a key with many tasks delays another one by a single task. At most `keys` keys
- * wait.
+ * wait, and as many again whose task comes first.
  */
 export function concurrencyByKey(
   waiting: number,
@@ -96,7 +96,7 @@ export function concurrencyByKey(
   }
   function hasRoom(key: string, { first = false }: Pick<QueueOptions, 'first'> = {}): boolean {
     const line = lines.get(key)
-    if (!line) return lines.size < keys + atOnce
+    if (!line) return lines.size < (first ? 2 * keys : keys) + atOnce
     return (first ? line.first : line.rest).length < waiting
   }
 

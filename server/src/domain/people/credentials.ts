@@ -1,6 +1,7 @@
 // Passwords: Argon2id, stored in the PHC format `$argon2id$v=19$m=…,t=…,p=…$salt$hash`. At most two are
 // hashed at a time (each takes 19 MiB and a core). The others wait in the queue of their network, and networks
-// take turns, so that many strangers delay somebody else by one hash for each network. Checking the password
+// take turns, so that many strangers delay somebody else by one hash for each network. A network is an address, or the
+// /48 that one customer gets; every second turn is for where somebody has signed in before. Checking the password
 // of an unknown user costs the same as checking that of a known one, so that time does not reveal who exists.
 //
 // Imported users (decision 25) bring hashes of other kinds, which are accepted until their first sign-in and
@@ -12,6 +13,7 @@ import { promisify } from 'node:util'
 import { Worker } from 'node:worker_threads'
 import { Failure } from '@hawser/contract/failures'
 import { neighbourhood } from '../../kit/address.ts'
+import { BoundedMap } from '../../kit/bounded-map.ts'
 import { concurrencyByKey } from '../../kit/concurrency.ts'
 
 const cost = { memory: 19_456, passes: 2, parallelism: 1 }
@@ -20,6 +22,8 @@ const derive = promisify(argon2)
 /** Passwords that wait for one network, and networks that wait. */
 const most = { ofNetwork: 50, networks: 1000 }
 const hashing = concurrencyByKey(most.ofNetwork, { each: 2, atOnce: 2, keys: most.networks })
+/** Where a password was right since the start. */
+const known = new BoundedMap<string, true>(10_000)
 
 /** Who waits for a password to be hashed. */
 export interface WaitingCaller {
@@ -39,7 +43,8 @@ export async function probeThreads(): Promise<void> {
 export const waitingPasswords = (): number => hashing.waiting
 
 async function inTurn<T>({ source, signal }: WaitingCaller, work: () => Promise<T>): Promise<T> {
-  const turn = hashing.run(neighbourhood(source), work, { signal })
+  const first = known.has(neighbourhood(source))
+  const turn = hashing.run(neighbourhood(source, 48), work, { signal, first })
   if (!turn)
     throw new Failure('tooMany', { message: 'Too many sign-ins at this moment; try again.', retryAfter: 5 })
   return turn
@@ -108,6 +113,17 @@ export async function passwordMatches(
   stored = '',
   caller = theServer,
   bcryptInUse = false,
+): Promise<boolean> {
+  const isRight = await isMatch(password, stored, caller, bcryptInUse)
+  if (isRight) known.set(neighbourhood(caller.source), true)
+  return isRight
+}
+
+async function isMatch(
+  password: string,
+  stored: string,
+  caller: WaitingCaller,
+  bcryptInUse: boolean,
 ): Promise<boolean> {
   if (bcrypt.test(stored)) {
     const [right] = await Promise.all([
