@@ -2,10 +2,12 @@
 // the audit log fills the disk: 4.5 GB in an hour. What one user and the user's API keys may write in an hour is
 // bounded; beyond it one change a second passes. Others still make their changes, such as removing that member. The
 // owner of a stolen token can still end what the thief has, and what has happened is written in any case.
-import { expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
+import type { Client } from '@hawser/contract/client'
 import { sample } from '@hawser/contract/examples'
 import type { Caller, KeyCaller, UserCaller } from '../../server/src/domain/callers/callers.ts'
 import { startPlace, type Place } from '../harness/place.ts'
+import { statusOf } from '../contract/people.ts'
 
 const params = { tenant: sample.tenant }
 const elsewhere = '00000000-0000-4000-8000-00000000000f'
@@ -108,4 +110,102 @@ test('exports count, too, and wait like any change', async () => {
   expect([await exported(), await exported(), await exported()]).toEqual([200, 429, 429])
   place.clock.forward(1_000)
   expect(await exported()).toBe(200)
+})
+
+test('a thief takes no turn of the owner, and changes that write nothing take none at all', async () => {
+  await using place = await startPlace()
+  const { username, password } = sample.owner
+  const own = place.api((await place.nobody.users.login({ body: { username, password } })).body)
+  const body = { name: 'stolen', expires_at: 30, role: 'administrator' } as const
+  const apiKey = (await place.owner.apiKeys.create({ body })).body.id
+  const device = { params: { uid: (await place.enrol()).uid } }
+  await fill(place, { ...oskar, ...sample.owner, role: 'owner' })
+  using _ = place.clock.stop()
+  const rule = (client: Client) =>
+    statusOf(
+      client.firewall.create({
+        body: {
+          priority: 1,
+          action: 'deny',
+          active: true,
+          source_ip: '^192',
+          username: 'root',
+          filter: { hostname: 'crane' },
+        },
+      }),
+    )
+  for (const thief of [place.owner, place.api({ apiKey })]) {
+    for (let n = 0; n < 3; n += 1) expect(await statusOf(thief.policies.update({ body: {} }))).toBe(200)
+    expect([await rule(thief), await rule(thief)]).toEqual([200, 429])
+  }
+  expect([await rule(own), await rule(own)]).toEqual([200, 429])
+  // Taking rights away has no turn.
+  expect(await statusOf(own.devices.setStatus({ params: { ...device.params, status: 'reject' } }))).toBe(200)
+  place.clock.forward(1_000)
+  expect([await rule(own), await rule(own)]).toEqual([200, 429])
+})
+
+test('more sign-ins of one person write hardly more', async () => {
+  await using place = await startPlace()
+  await fill(place, oskar)
+  using _ = place.clock.stop()
+  const large = { detail: Object.fromEntries(Array.from({ length: 15 }, (__, i) => [i, 'x'.repeat(1_000)])) }
+  let taken = 0
+  for (let second = 0; second < 60; second += 1) {
+    for (let n = 0; n < 50; n += 1)
+      await place.rooms.audit
+        .change({ ...oskar, token_id: `sign-in ${n}.b` }, async (__, record) =>
+          record({ action: 'device.updated', target: { kind: 'device', id: '', name: '' }, ...large }),
+        )
+        .then(() => (taken += 1))
+        .catch(() => undefined)
+    place.clock.forward(1_000)
+  }
+  // One a second, and a first one of each of the few that have a turn of their own.
+  expect(taken).toBeLessThan(80)
+})
+
+describe('what is written once in a few minutes', () => {
+  const entriesOf = async ({ owner }: Place) =>
+    (await owner.audit.list({ query: { action: 'user.signed-in', limit: 500 } })).body.entries.length
+  /** A member with a token of another namespace, who comes from this address. */
+  async function come(place: Place, addresses: readonly string[]): Promise<void> {
+    const token = await place.world.token('stranger')
+    for (const address of addresses) {
+      const api = place.api({ token, headers: { 'x-forwarded-for': address } })
+      await api.users.namespaceToken({ params })
+    }
+  }
+  const numbers = Array.from({ length: 60 }, (_, n) => n + 1)
+
+  test('is one entry for a network, and few for many networks', async () => {
+    await using place = await startPlace()
+    await place.rooms.namespaces.join(sample.tenant, sample.stranger.id, 'observer')
+    const before = await entriesOf(place)
+    await come(
+      place,
+      numbers.map((n) => `2001:db8::${n.toString(16)}`),
+    )
+    expect((await entriesOf(place)) - before).toBe(1)
+    await come(
+      place,
+      numbers.map((n) => `2001:db8:0:${n.toString(16)}::1`),
+    )
+    expect((await entriesOf(place)) - before).toBe(16)
+  })
+
+  test('is one entry for all networks of a person who has written too much', async () => {
+    await using place = await startPlace()
+    await place.rooms.namespaces.join(sample.tenant, sample.stranger.id, 'observer')
+    await fill(place, { ...oskar, ...sample.stranger })
+    const before = await entriesOf(place)
+    await come(
+      place,
+      numbers.map((n) => `192.0.2.${n}`),
+    )
+    expect((await entriesOf(place)) - before).toBe(1)
+    place.clock.forward(10 * 60_000)
+    await come(place, ['192.0.2.1', '192.0.2.2'])
+    expect((await entriesOf(place)) - before).toBe(2)
+  })
 })

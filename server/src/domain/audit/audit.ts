@@ -10,12 +10,13 @@ import { canonicalJson, firstHash, hashedText, type ChainedEntry } from '@hawser
 import { shortened } from '@hawser/contract/audit-detail'
 import { Failure } from '@hawser/contract/failures'
 import type { SessionPerson } from '@hawser/contract/sessions'
+import { neighbourhood } from '../../kit/address.ts'
 import { BoundedMap } from '../../kit/bounded-map.ts'
 import { hour_ms, iso, minute_ms, type Clock } from '../../kit/clock.ts'
 import { limiter } from '../../kit/limiter.ts'
 import type { AuditHeadRow } from '../../storage/audit.ts'
 import type { Stores, StoresInTransaction } from '../../storage/stores.ts'
-import type { Caller } from '../callers/callers.ts'
+import { signInOf, type Caller } from '../callers/callers.ts'
 
 /** Who did something. */
 export interface AuditActor {
@@ -63,7 +64,10 @@ export interface Audit {
   ): Promise<T>
   /** Appends an entry about something that changes nothing else. It has happened, so it is taken in any case. */
   event(by: Caller | AuditActor, record: AuditRecord): Promise<void>
-  /** The same, unless the same actor did the same to the same target a few minutes ago. */
+  /**
+   * The same, unless the same actor did the same to the same target from the same network a few minutes ago, or from
+   * many others.
+   */
   eventOnce(by: Caller | AuditActor, record: AuditRecord): Promise<void>
   /** Appends entries of several actors inside of a transaction, as its last act. */
   append(inside: StoresInTransaction, entries: readonly AuditNote[]): Promise<unknown>
@@ -103,14 +107,18 @@ export function actorOf(caller: Caller | AuditActor): AuditActor {
   return { ...from, actor: 'user', id: caller.id, name: caller.username, tenant_id: caller.tenant_id ?? '' }
 }
 
-/**
- * Whose changes are counted together: those of a user and of all API keys that the user has made. Undefined: they are
- * bounded where they come from.
- */
-function writerOf(by: Caller | AuditActor): string | undefined {
+interface Writer {
+  /** Whose bytes are counted together: those of a user and of all API keys that the user has made. */
+  readonly person: string
+  /** Who takes turns beyond the bound: the sign-in; empty: the API keys, of which a person makes any number. */
+  readonly turn: string
+}
+
+/** Undefined: changes of this kind are bounded where they come from. */
+function writerOf(by: Caller | AuditActor): Writer | undefined {
   if ('actor' in by) return undefined
-  if (by.kind === 'key') return by.created_by || by.tenant_id
-  return by.kind === 'user' ? by.id : undefined
+  if (by.kind === 'key') return { person: by.created_by || by.tenant_id, turn: '' }
+  return by.kind === 'user' ? { person: by.id, turn: signInOf(by.token_id) } : undefined
 }
 
 const longestText = 1000
@@ -119,13 +127,18 @@ const deepest = 6
 const largestDetail = 16 * 1024
 /** The same actor, action and target within this time are one event for `eventOnce`. */
 const once_ms = 10 * minute_ms
+/** Networks from which one event is written in that time: anybody with IPv6 has thousands. */
+const mostNetworks = 16
 const mostRemembered = 10_000
 /**
- * Bytes of entries that one user may write in an hour on a node: about 100,000 ordinary changes. Beyond it changes
- * pass slowly: one each second, or a second for so many bytes.
+ * Bytes of entries that one user may write in an hour on a node: about 100,000 ordinary changes. Beyond it each
+ * sign-in makes one change a second, so that a thief with another one takes no turn of the owner. The bytes of a
+ * second are shared by those who take turns.
  */
 const writing = { max: 128 * 1024 * 1024, window_ms: hour_ms }
 const slow_bytes = 16 * 1024
+/** Sign-ins of one user that have a turn of their own at one time. Others take turns with the API keys. */
+const mostTurns = 8
 const second_ms = 1_000
 /** The size of an entry without its detail. */
 const entry_bytes = 512
@@ -135,6 +148,8 @@ const entry_bytes = 512
  */
 const alwaysTaken = new Set<AuditAction>([
   'audit-stream.tested',
+  'device.rejected',
+  'pairing.refused',
   'session.terminated',
   'user.password.changed',
   'user.mfa.enabled',
@@ -217,8 +232,8 @@ type Head = Pick<AuditHeadRow, 'seq' | 'hash' | 'at'>
 type DetailedNote = AuditNote & { readonly detail: AuditDetail }
 
 export function audit({ stores, clock }: { stores: Stores; clock: Clock }): Audit {
-  /** Events of `eventOnce`, when they were last written. */
-  const seen = new BoundedMap<string, { at: number; written: Promise<void> }>(mostRemembered)
+  /** Events of `eventOnce`, when they were first written, and from which networks. */
+  const seen = new BoundedMap<string, { at: number; networks: Map<string, Promise<void>> }>(mostRemembered)
 
   /**
    * Where logs ended when this process last appended to them, so that nobody has to look. It may be
@@ -227,22 +242,37 @@ export function audit({ stores, clock }: { stores: Stores; clock: Clock }): Audi
    */
   const heads = new BoundedMap<string, Head>(mostRemembered)
   const written_bytes = limiter(clock, writing)
-  /** Until when a user who has written too much waits for the next change. */
-  const slowUntil = new BoundedMap<string, number>(mostRemembered)
+  /** Until when each turn of a user who has written too much waits for the next change. */
+  const slow = new BoundedMap<string, Map<string, number>>(mostRemembered)
 
-  /** Seconds that the user waits before another change; 0: it passes. */
-  function waitOf(writer: string): number {
-    if (written_bytes.peek(writer) === 0) return 0
-    const left_ms = (slowUntil.get(writer) ?? 0) - clock.now()
+  const hasWrittenTooMuch = (writer: Writer | undefined): boolean =>
+    writer !== undefined && written_bytes.peek(writer.person) > 0
+
+  /** The turns of a user that still wait, and the one that the writer takes. */
+  function turnsOf({ person, turn }: Writer): { turns: Map<string, number>; own: string } {
+    const turns = slow.get(person) ?? new Map<string, number>()
+    for (const [one, until] of turns) if (until <= clock.now()) turns.delete(one)
+    return { turns, own: turns.has(turn) || turns.size < mostTurns ? turn : '' }
+  }
+
+  /** Takes the turn of the writer. Seconds to wait for it; 0: the change passes. */
+  function takeTurn(writer: Writer): number {
+    const { turns, own } = turnsOf(writer)
+    const left_ms = (turns.get(own) ?? 0) - clock.now()
     if (left_ms > 0) return Math.ceil(left_ms / second_ms)
-    slowUntil.set(writer, clock.now() + second_ms)
+    slow.set(writer.person, turns.set(own, clock.now() + second_ms))
     return 0
   }
 
-  function count(writer: string, bytes: number): void {
-    written_bytes.add(writer, bytes)
-    if (written_bytes.peek(writer) > 0)
-      slowUntil.set(writer, clock.now() + second_ms * Math.max(1, bytes / slow_bytes))
+  function count(writer: Writer, bytes: number): void {
+    written_bytes.add(writer.person, bytes)
+    if (!hasWrittenTooMuch(writer)) return
+    const { turns, own } = turnsOf(writer)
+    const shared_by = turns.size + (turns.has(own) ? 0 : 1)
+    const wait_ms = second_ms * Math.max(1, (bytes * shared_by) / slow_bytes)
+    // A small entry must not end the wait that a large one began.
+    const until = Math.max(turns.get(own) ?? 0, clock.now() + wait_ms)
+    slow.set(writer.person, turns.set(own, until))
   }
 
   /** The locked head of a log. Undefined: its namespace is gone. */
@@ -330,15 +360,20 @@ export function audit({ stores, clock }: { stores: Stores; clock: Clock }): Audi
 
   async function write<T>(
     actor: AuditActor,
-    writer: string | undefined,
-    wait_s: number,
+    writer: Writer | undefined,
+    mayWait: boolean,
     work: (inside: StoresInTransaction, record: Recorder) => Promise<T>,
   ): Promise<T> {
+    let wait_s: number | undefined
     const { result, bytes } = await stores.transaction(async (inside) => {
       const notes: AuditNote[] = []
       const done = await work(inside, (record) => void notes.push({ by: actor, record }))
-      if (wait_s > 0 && notes.some((note) => !isAlwaysTaken(note) && detailOf(note.record)))
-        throw new Failure('tooMany', { message: tooMuch, retryAfter: wait_s })
+      const isBounded = mayWait && writer !== undefined && hasWrittenTooMuch(writer)
+      if (isBounded && notes.some((note) => !isAlwaysTaken(note) && detailOf(note.record))) {
+        // A transaction that runs again has its turn.
+        wait_s ??= takeTurn(writer)
+        if (wait_s > 0) throw new Failure('tooMany', { message: tooMuch, retryAfter: wait_s })
+      }
       return { result: done, bytes: await append(inside, notes) }
     })
     if (writer !== undefined && bytes > 0) count(writer, bytes)
@@ -347,13 +382,11 @@ export function audit({ stores, clock }: { stores: Stores; clock: Clock }): Audi
 
   const change: Audit['change'] = (by, work, tenant_id) => {
     const actor = actorOf(by)
-    const writer = writerOf(by)
-    const wait_s = writer === undefined ? 0 : waitOf(writer)
-    return write({ ...actor, tenant_id: tenant_id ?? actor.tenant_id }, writer, wait_s, work)
+    return write({ ...actor, tenant_id: tenant_id ?? actor.tenant_id }, writerOf(by), true, work)
   }
 
   const event: Audit['event'] = (by, record) =>
-    write(actorOf(by), writerOf(by), 0, async (_, note) => note(record))
+    write(actorOf(by), writerOf(by), false, async (_, note) => note(record))
 
   return {
     change,
@@ -362,23 +395,21 @@ export function audit({ stores, clock }: { stores: Stores; clock: Clock }): Audi
     async eventOnce(by, record) {
       const { actor, id, source, tenant_id } = actorOf(by)
       const { action, target } = record
-      const key = JSON.stringify([
-        actor,
-        id,
-        source,
-        record.tenant_id ?? tenant_id,
-        action,
-        target.kind,
-        target.id,
-      ])
+      const key = JSON.stringify([actor, id, record.tenant_id ?? tenant_id, action, target.kind, target.id])
       const now = clock.now()
-      const known = seen.get(key)
-      // Whoever asks meanwhile waits for the same entry.
-      if (known && now - known.at < once_ms) return known.written
+      const last = seen.get(key)
+      const known =
+        last && now - last.at < once_ms ? last : { at: now, networks: new Map<string, Promise<void>>() }
+      const { networks } = known
+      const network = neighbourhood(source)
+      const most = hasWrittenTooMuch(writerOf(by)) ? 1 : mostNetworks
+      // Callers that come before the entry is written wait for the same one.
+      if (networks.has(network) || networks.size >= most) return networks.get(network)
       const written = event(by, record)
-      seen.set(key, { at: now, written })
+      networks.set(network, written)
+      seen.set(key, known)
       return written.catch((error: unknown) => {
-        seen.delete(key)
+        networks.delete(network)
         throw error
       })
     },
