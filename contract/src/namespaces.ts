@@ -222,7 +222,7 @@ export const namespaces = {
       role: GrantedRole,
     }),
     answer: Namespace,
-    failures: ['conflict', 'forbidden', 'notFound'],
+    failures: ['conflict', 'forbidden', 'notFound', 'tooMany'],
     example: { ...here, body: { identifier: sample.stranger.username, role: 'observer' } },
   }),
   removeMember: operation({

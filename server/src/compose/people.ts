@@ -11,6 +11,7 @@ import { proofOfUser } from '../domain/people/proof.ts'
 import type { SignIn } from '../domain/people/sign-in.ts'
 import { signInRules } from '../domain/people/sign-ins.ts'
 import { users, type UserAdministration } from '../domain/people/users.ts'
+import { minute_ms } from '../kit/clock.ts'
 import { emails } from '../mail/emails.ts'
 import type { Mailer } from '../mail/mailer.ts'
 import type { Foundation } from './foundation.ts'
@@ -33,14 +34,15 @@ interface PeopleParts {
 }
 
 export function openPeople(foundation: Foundation, parts: PeopleParts): PeopleRooms {
-  const { config, stores, vault, clock, bus, background, url } = foundation
+  const { config, stores, vault, clock, bus, limiter, background, url } = foundation
   const { audit, mailer, lockout, signIn, billed } = parts
   const mailing = { stores, audit, vault, clock, lockout, mailer, emails: emails(url), background }
   const people = { ...mailing, signIn, identity: identity(mailing) }
   const registration = config.HAWSER_REGISTRATION
   const userRules = users({ ...people, bus, registration })
   const owning = { stores, audit, bus, namespaceLimit: config.HAWSER_NAMESPACE_LIMIT }
-  const namespaceRules = namespaces({ ...owning, clock, billed })
+  const wrongNames = limiter('wrong names of members', { max: 30, window_ms: 10 * minute_ms })
+  const namespaceRules = namespaces({ ...owning, clock, billed, wrongNames })
   return {
     rules: {
       users: userRules,

@@ -10,6 +10,7 @@ import { defaultGrace_s } from '@hawser/contract/tunnel'
 import type { Bus } from '../../bus/bus.ts'
 import { iso, type Clock } from '../../kit/clock.ts'
 import { newUuid } from '../../kit/ids.ts'
+import type { Limiter } from '../../kit/limiter.ts'
 import type { NamespaceRow } from '../../storage/namespaces.ts'
 import type { Stores, StoresInTransaction } from '../../storage/stores.ts'
 import { parseFilter } from '../access/filters.ts'
@@ -62,6 +63,8 @@ export interface NamespaceParts extends OwnershipLimits {
   clock: Clock
   /** Whether there is a payment provider. */
   billed: boolean
+  /** Limits names that nobody has, of a person who adds members, and of all API keys of one maker. */
+  wrongNames: Limiter
 }
 
 const settingsOf = (row: NamespaceRow): Namespace['settings'] => ({
@@ -378,8 +381,16 @@ export function namespaces(
       if (identifier === undefined)
         throw new Failure('invalid', { message: 'identifier: a username or an e-mail address is needed' })
       mayGrant(caller.role, body.role)
+      // The answer says who has an account, so names cannot be guessed at will.
+      const isKey = caller.kind === 'key'
+      const guesser = isKey ? `keys of ${caller.created_by || caller.tenant_id}` : caller.id
+      const wait_s = parts.wrongNames.peek(guesser)
+      if (wait_s > 0) throw new Failure('tooMany', { retryAfter: wait_s })
       const user = await findOther(stores, identifier)
-      if (!user) throw new Failure('notFound', { message: 'There is no such user.' })
+      if (!user) {
+        parts.wrongNames.take(guesser)
+        throw new Failure('notFound', { message: 'There is no such user.' })
+      }
       await admin.join(params.tenant, user.id, body.role, caller)
       return present(await mustFind(params.tenant))
     },

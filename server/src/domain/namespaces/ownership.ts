@@ -42,14 +42,15 @@ export function ownership(parts: OwnershipParts): OwnershipRules {
 
     async handOver({ params, body }, caller, end) {
       const { tenant, uid } = params
-      const owner = await callingUser(stores, caller as UserCaller)
+      const user = caller as UserCaller
+      const owner = await callingUser(stores, user)
       const [before, next] = await Promise.all([
         stores.namespaces.member(tenant, uid),
         stores.users.find(uid),
       ])
       if (!before || !next) throw new Failure('notFound', { message: 'There is no such member.' })
       if (uid === owner.id) throw new Failure('conflict', { message: 'You are the owner already.' })
-      await proof(owner, body, { source: caller.source, signal: end?.signal })
+      await proof(owner, body, { ...user, signal: end?.signal })
       await audit.change(caller, async (inside, record) => {
         const recipient = await inside.users.lock(uid)
         if (!recipient) throw unchanged()

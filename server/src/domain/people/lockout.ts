@@ -2,10 +2,14 @@
 // and is itself answered as locked. Other counted operations allow five tries and then lock for fifteen
 // minutes. While a lock lasts nothing is tried and nothing is counted, not even a right password. Attempts of
 // one subject run one after the other, so a hundred guesses sent at once count as a hundred attempts.
+//
+// A signed-in user who proves once more who they are has the five tries in each sign-in, so that a stolen token locks
+// no other sign-in.
 import { Failure } from '@hawser/contract/failures'
-import { iso, minute_ms, type Clock } from '../../kit/clock.ts'
+import { hour_ms, iso, minute_ms, type Clock } from '../../kit/clock.ts'
 import { concurrencyByKey } from '../../kit/concurrency.ts'
 import type { Stores } from '../../storage/stores.ts'
+import { signInOf, type UserCaller } from '../callers/callers.ts'
 
 export interface Policy {
   /** After the nth wrong attempt: how long it is locked and how long the count is remembered, in minutes. */
@@ -44,7 +48,20 @@ export interface Lockout {
     attempt: () => Promise<T | undefined>,
     keepsCount?: (value: T) => boolean,
   ): Promise<T>
+  /** Runs one attempt of a signed-in user to prove `what`: five tries of the sign-in, and a bound for all together. */
+  judgeSignedIn<T>(
+    what: 'password' | 'proof' | 'mfa enable' | 'mfa disable',
+    by: Pick<UserCaller, 'id' | 'token_id'>,
+    wrong: () => Failure,
+    attempt: () => Promise<T | undefined>,
+  ): Promise<T>
 }
+
+/**
+ * Wrong attempts of all sign-ins of a user in an hour: more than one or two stolen tokens can make. The owner whom
+ * several lock ends the other sign-ins, or sets a password by the link that comes by e-mail.
+ */
+const wrongOfAll = 50
 
 const header = (until_ms: number): Record<string, string> => ({
   'x-account-lockout': String(until_ms === 0 ? 0 : Math.ceil(until_ms / 1000)),
@@ -57,7 +74,7 @@ export function lockout({ stores, clock }: { stores: Stores; clock: Clock }): Lo
     throw new Failure('locked', { headers: header(until_ms), retryAfter: (until_ms - clock.now()) / 1000 })
   }
 
-  return {
+  const locks: Lockout = {
     async judge(subject, policy, wrong, attempt, keepsCount) {
       const turn = perSubject.run(subject, async () => {
         const now = clock.now()
@@ -88,5 +105,18 @@ export function lockout({ stores, clock }: { stores: Stores; clock: Clock }): Lo
       if (!turn) throw new Failure('tooMany', { headers: header(0), retryAfter: 5 })
       return turn
     },
+
+    judgeSignedIn(what, { id, token_id }, wrong, attempt) {
+      const everywhere = `${what} in all sign-ins of ${id}`
+      return locks.judge(`${what} ${id} ${signInOf(token_id)}`, fiveTries, wrong, async () => {
+        const now = clock.now()
+        const missed = await stores.attempts.find(everywhere, iso(now))
+        if (missed && missed.count >= wrongOfAll) refuse(Date.parse(missed.expires_at))
+        const value = await attempt()
+        if (value === undefined) await stores.attempts.count(everywhere, iso(now), iso(now + hour_ms))
+        return value
+      })
+    },
   }
+  return locks
 }

@@ -1,7 +1,8 @@
 // The second factor. TOTP with SHA-1, 6 digits, 30 s, one step either side. A code works once, because the
 // time step it belongs to is stored. Recovery codes and reset codes are single use; only their keyed hashes
-// are stored. Every wrong code is counted: at sign-in towards the sign-in lock, elsewhere per operation, and
-// per source where no token is needed, so that strangers lock out themselves and not the person they name.
+// are stored. Every wrong code is counted: at sign-in towards the sign-in lock, elsewhere per operation and
+// sign-in, and per source where no token is needed, so that strangers lock out themselves and not the person
+// they name.
 import { Secret, TOTP } from 'otpauth'
 import { Failure } from '@hawser/contract/failures'
 import { neighbourhood } from '../../kit/address.ts'
@@ -292,7 +293,7 @@ export function mfa({
         throw new Failure('invalid', {
           message: 'secret and recovery_codes must be those that Generate MFA credentials gave last.',
         })
-      const step = await lockout.judge(`mfa enable ${user.id}`, fiveTries, wrongCode, async () =>
+      const step = await lockout.judgeSignedIn('mfa enable', caller, wrongCode, async () =>
         stepOf(body.secret, body.code, clock.now()),
       )
       await identity.countChange(user.id)
@@ -318,7 +319,7 @@ export function mfa({
       const { code, recovery_code } = body
       if (!code && !recovery_code)
         throw new Failure('invalid', { message: 'code or recovery_code: one of them is needed' })
-      await lockout.judge(`mfa disable ${user.id}`, fiveTries, wrongCode, async () => {
+      await lockout.judgeSignedIn('mfa disable', caller, wrongCode, async () => {
         if (code) return (await spendCode({ stores, vault, clock }, user, code)) || undefined
         const hash = codeMark(user.id, recovery_code!)
         const spent =

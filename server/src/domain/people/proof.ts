@@ -5,15 +5,16 @@ import type { Clock } from '../../kit/clock.ts'
 import type { Vault } from '../../kit/secrets.ts'
 import type { Stores } from '../../storage/stores.ts'
 import type { UserRow } from '../../storage/users.ts'
+import type { UserCaller } from '../callers/callers.ts'
 import { passwordMatches, type WaitingCaller } from './credentials.ts'
-import { fiveTries, type Lockout } from './lockout.ts'
+import type { Lockout } from './lockout.ts'
 import { spendCode } from './mfa.ts'
 
-/** Throws when what was given proves nothing. Five wrong tries lock for a quarter of an hour. */
+/** Throws when what was given proves nothing. Five wrong tries lock the sign-in for a quarter of an hour. */
 export type ProofOfUser = (
   user: UserRow,
   given: { readonly password?: string | undefined; readonly code?: string | undefined },
-  caller: WaitingCaller,
+  caller: WaitingCaller & Pick<UserCaller, 'id' | 'token_id'>,
 ) => Promise<void>
 
 export interface ProofParts {
@@ -30,9 +31,9 @@ export function proofOfUser(parts: ProofParts): ProofOfUser {
       ? !code && 'code: a code of your second factor is needed'
       : !password && 'password: your password is needed'
     if (missing) throw new Failure('invalid', { message: missing })
-    await parts.lockout.judge(
-      `proof ${user.id}`,
-      fiveTries,
+    await parts.lockout.judgeSignedIn(
+      'proof',
+      caller,
       () =>
         hasFactor
           ? new Failure('wrongCode')

@@ -16,7 +16,7 @@ import { theAdministrator, type Audit, type AuditActor, type Recorder } from '..
 import { callingUser, endOfIssued, signInOf, type Caller, type UserCaller } from '../callers/callers.ts'
 import { hashPassword, isForeign, passwordMatches, type WaitingCaller } from './credentials.ts'
 import { countingEmail, endClaims, lockAsRead, setPassword, withFormer, type Identity } from './identity.ts'
-import { fiveTries, signInPolicy, type Lockout } from './lockout.ts'
+import { signInPolicy, type Lockout } from './lockout.ts'
 import type { CallEnd, Rules } from '../callers/rules.ts'
 import { signInSubject, type SignIn, type SignInAttempt } from './sign-in.ts'
 
@@ -211,7 +211,7 @@ export function users(parts: UserParts): Rules<'users'> & { admin: UserAdministr
     const { id } = user
     const columns = withFormer(user, columnsOf(user, profile))
     const changed = await identity.changed(user, columns)
-    const password = passwords && (await newHash(user, passwords, waiterOf(caller, end)))
+    const password = passwords && (await newHash(user, passwords, caller, waiterOf(caller, end)))
     let notify = (): void => {}
     await orTaken(columns, id, () =>
       audit.change(caller, async (inside, record) => {
@@ -240,13 +240,14 @@ export function users(parts: UserParts): Rules<'users'> & { admin: UserAdministr
   async function newHash(
     user: UserRow,
     { current, next }: { current: string | undefined; next: string },
+    caller: UserCaller,
     by: WaitingCaller,
   ): Promise<string> {
     const wrong = () => new Failure('invalidFields', { fields: ['current_password'] })
     if (!current) throw wrong()
-    await lockout.judge(
-      `password ${user.id}`,
-      fiveTries,
+    await lockout.judgeSignedIn(
+      'password',
+      caller,
       wrong,
       async () => (await passwordMatches(current, user.password, by)) || undefined,
     )
