@@ -1,6 +1,7 @@
 // Pings of the WebSocket itself, for sockets that carry no session that pings. A socket on which nothing at
-// all came for the time limit after a ping is terminated. A socket that is paused, because our own reader is
-// slow, is spared: its pong may have come and wait; if the peer is gone, TCP will say so.
+// all came for the time limit after a ping is terminated, and so is one that says something now and then, but
+// answers no ping for minutes: a peer that reads nothing would stay for ever. A socket that is paused, because
+// our own reader is slow, is spared: its pong may have come and wait; if the peer is gone, TCP will say so.
 import { WebSocket } from 'ws'
 
 /** When to ping, and when to give up. */
@@ -11,10 +12,14 @@ export interface PingOptions {
   readonly onPong?: () => void
 }
 
+/** A busy peer answers within this time: its answer waits behind what it and we have sent before. */
+const longest_ms = 5 * 60_000
+
 /** Pings the socket until it is disposed of or the socket closes. */
 export function keepalive(socket: WebSocket, options: PingOptions): Disposable {
   let heard = false
   let answered = false
+  let unanswered_ms = 0
   let timer: NodeJS.Timeout
 
   const after = (delay_ms: number, act: () => void): void => {
@@ -25,11 +30,13 @@ export function keepalive(socket: WebSocket, options: PingOptions): Disposable {
     if (socket.readyState !== WebSocket.OPEN) return stop()
     heard = false
     answered = false
+    unanswered_ms = 0
     socket.ping(() => undefined)
     after(options.timeout_ms, check)
   }
   const check = (): void => {
-    if (!heard && !socket.isPaused) {
+    if (!answered && !socket.isPaused) unanswered_ms += options.timeout_ms
+    if ((!heard && !socket.isPaused) || unanswered_ms > longest_ms) {
       stop()
       return socket.terminate()
     }

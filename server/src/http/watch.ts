@@ -39,6 +39,11 @@ const goingAway = 1001
 export const mostOfNamespace = 64
 export const mostOfGuest = 8
 
+/** Memory that a message takes besides its bytes while it waits to be sent. */
+const message_bytes = 256
+/** The most memory that may wait for one viewer; output has the same bound in recording/live.ts. */
+const mostWaiting_bytes = 4 * 1024 * 1024
+
 type Socket = Awaited<ReturnType<typeof acceptWebSocket>>
 
 const fits = checker(ParticipantMessage)
@@ -206,7 +211,7 @@ export function watchEndpoint({ gate, tickets, sessions, shared, isHere, url, on
     const shownAt = viewerAt(socket)
     const left = new AbortController()
     socket.once('close', () => left.abort(new Error('the viewer has left')))
-    const viewer: Viewer = {
+    const viewer: TalkingViewer = {
       ...shownAt,
       isGuest,
       gone: left.signal,
@@ -258,7 +263,11 @@ export function watchEndpoint({ gate, tickets, sessions, shared, isHere, url, on
     { uid, isViewer, show, viewer, standing, recheck }: VisitParts,
   ): Seat {
     let isShown = isViewer
-    const say = sayTo(socket)
+    const say = (message: LiveMessage): void => {
+      viewer.say(message)
+      // Closed without a goodbye, which would change who is there while everybody is told of that.
+      if (viewer.waiting() > mostWaiting_bytes) socket.terminate()
+    }
     const seat = terminal.enter({
       caller,
       name: caller.kind === 'key' ? caller.name : caller.username,
@@ -321,7 +330,7 @@ interface VisitParts {
   readonly uid: string
   /** Whether they see the terminal in any case. */
   readonly isViewer: boolean
-  readonly viewer: Viewer
+  readonly viewer: TalkingViewer
   /** Who they are now. */
   standing(): WatchingCaller
   show(): Promise<void>
@@ -329,18 +338,18 @@ interface VisitParts {
 }
 
 const ignore = (): void => undefined
-const sayTo =
-  (socket: Socket) =>
-  (message: LiveMessage): void =>
-    socket.send(JSON.stringify(message), ignore)
+
+interface TalkingViewer extends Viewer {
+  say(message: LiveMessage): void
+}
 
 /**
  * Takes what a participant says, from when they have a seat on. While the device has no room for what they type, the
  * socket is not read.
  */
-function hear(socket: Socket, seated: Promise<Seat>, viewer: Viewer): void {
+function hear(socket: Socket, seated: Promise<Seat>, viewer: TalkingViewer): void {
   const messages = limiter(performance, messagesOfPerson)
-  const say = sayTo(socket)
+  const { say } = viewer
   const take = (seat: Seat, text: Buffer): void => {
     if (messages.take('') > 0) return viewer.end('You sent too many messages.')
     const said = read(text)
@@ -370,19 +379,26 @@ function read(text: Buffer): ParticipantMessage | undefined {
   }
 }
 
-function viewerAt(socket: Socket): Viewer {
-  const say = sayTo(socket)
+export function viewerAt(socket: Socket): TalkingViewer {
+  let waiting_bytes = 0
+  const send = (message: string | Buffer): void => {
+    const held_bytes = message_bytes + message.length
+    waiting_bytes += held_bytes
+    socket.send(message, () => void (waiting_bytes -= held_bytes))
+  }
+  const say = (message: LiveMessage): void => send(JSON.stringify(message))
   return {
+    say,
     screen({ width, height }, bytes) {
       say({ kind: 'screen', width, height })
-      socket.send(bytes, ignore)
+      send(bytes)
     },
-    output: (bytes) => socket.send(bytes, ignore),
+    output: send,
     resize: ({ width, height }) => say({ kind: 'resize', width, height }),
     end(message) {
       say({ kind: 'end', message })
       socket.close(goodbye)
     },
-    waiting: () => socket.bufferedAmount,
+    waiting: () => waiting_bytes,
   }
 }

@@ -1,6 +1,6 @@
 // Live viewers of a session. A viewer first gets a snapshot of the screen, made from the journal, and then
-// everything that is written to the journal. A viewer never slows the session down: the buffer of each viewer
-// is bounded, and a viewer that exceeds it is disconnected.
+// everything that is written to the journal. A viewer never slows the session down: the memory that waits for
+// each viewer is bounded, and a viewer that exceeds it is disconnected.
 import type { ScreenSnapshot } from './screen-snapshot.ts'
 import type { Size } from './journal.ts'
 import type { JournalWriter } from './writer.ts'
@@ -13,7 +13,7 @@ export interface Viewer {
   resize(size: Size): void
   /** The session is over, or the viewer is disconnected. */
   end(sentence: string): void
-  /** Bytes that wait to be sent to the viewer. */
+  /** The memory of all messages that wait to be sent to the viewer: far more than their bytes if they are small. */
   waiting(): number
   /** Came to type, or by an invitation: those who supervise cannot take this place. */
   readonly isGuest?: boolean
@@ -31,21 +31,23 @@ export interface Audience {
 
 /** The most viewers of one journal; and the most guests beside them. */
 const mostViewers = 16
-/** The most that may wait for one viewer. */
-const mostWaiting_bytes = 4 * 1024 * 1024
-/** Output that may arrive while the snapshot is made; after more of it, another snapshot is tried. */
+/** The most memory that may wait for one viewer. */
+export const mostWaiting_bytes = 4 * 1024 * 1024
+/** The most memory of what arrives while the snapshot is made; after more of it, another snapshot is tried. */
 const mostMissed_bytes = 1024 * 1024
+/** The memory of a change, beside the bytes of output in it. */
+const change_bytes = 256
 const tries = 4
 
 export const slow = 'You were too slow to watch this session; try again.'
 
-type Missed = { readonly bytes: Buffer } | { readonly size: Size }
+type Change = { readonly bytes: Buffer } | { readonly size: Size }
 
 /** A viewer and what it has missed so far. */
 interface Seat {
   readonly viewer: Viewer
-  /** Events since the snapshot was begun; undefined once the viewer has the snapshot. */
-  missed: Missed[] | undefined
+  /** Changes since the snapshot was begun; undefined once the viewer has the snapshot. */
+  missed: Change[] | undefined
   missed_bytes: number
 }
 
@@ -61,6 +63,28 @@ export function audience(
     if (seats.delete(seat)) seat.viewer.end(sentence)
   }
 
+  /** Everything for a viewer passes through here, so that all of it counts. */
+  function show(seat: Seat, send: (viewer: Viewer) => void): void {
+    if (!seats.has(seat)) return
+    send(seat.viewer)
+    if (seat.viewer.waiting() > mostWaiting_bytes) drop(seat, slow)
+  }
+
+  /** Shows a change now, or keeps it until the snapshot is made. */
+  function tell(seat: Seat, change: Change): void {
+    const { missed } = seat
+    if (!missed)
+      return show(seat, (viewer) => {
+        if ('bytes' in change) viewer.output(change.bytes)
+        else viewer.resize(change.size)
+      })
+    const last = missed.at(-1)
+    // Where sizes follow each other without output between them, only the last one counts.
+    if (last && 'size' in last && 'size' in change) missed.pop()
+    else seat.missed_bytes += change_bytes + ('bytes' in change ? change.bytes.length : 0)
+    if (seat.missed_bytes <= mostMissed_bytes) missed.push(change)
+  }
+
   /** Sends a snapshot and what came since; false: too much came meanwhile. */
   async function sendSnapshot(seat: Seat): Promise<boolean> {
     seat.missed = []
@@ -70,13 +94,10 @@ export function audience(
     const { size, bytes } = await snapshot(position, seat.viewer.gone)
     if (!seats.has(seat)) return true
     if (seat.missed_bytes > mostMissed_bytes) return false
-    seat.viewer.screen(size, bytes)
+    show(seat, (viewer) => viewer.screen(size, bytes))
     const { missed } = seat
     seat.missed = undefined
-    for (const one of missed) {
-      if ('bytes' in one) seat.viewer.output(one.bytes)
-      else seat.viewer.resize(one.size)
-    }
+    for (const change of missed) tell(seat, change)
     return true
   }
 
@@ -85,21 +106,10 @@ export function audience(
       if (seats.size === 0) return
       // The caller may reuse the memory.
       const copy = Buffer.from(bytes)
-      for (const seat of seats) {
-        if (!seat.missed) {
-          seat.viewer.output(copy)
-          if (seat.viewer.waiting() > mostWaiting_bytes) drop(seat, slow)
-          continue
-        }
-        seat.missed_bytes += copy.length
-        if (seat.missed_bytes <= mostMissed_bytes) seat.missed.push({ bytes: copy })
-      }
+      for (const seat of seats) tell(seat, { bytes: copy })
     },
     resize(size) {
-      for (const seat of seats) {
-        if (seat.missed) seat.missed.push({ size })
-        else seat.viewer.resize(size)
-      }
+      for (const seat of seats) tell(seat, { size })
     },
     end(sentence) {
       over = sentence
