@@ -5,6 +5,7 @@ import { afterEach, expect, test } from 'vitest'
 import { sample } from '@hawser/contract/examples'
 import type { Session } from '@hawser/contract/sessions'
 import { Kind } from '@hawser/contract/terminals'
+import { keygen } from '../../ssh/test/programs.ts'
 import { openTerminal, type Terminal } from '../clients/terminal.ts'
 import { eventually, sharedWay } from '../clients/way.ts'
 import { dial } from '../clients/web.ts'
@@ -82,4 +83,28 @@ test('hold_sessions at 0: no browser continues the terminal of another', async (
   using second = await dial(way.service, body.token)
   expect(await second.hear(Kind.error)).toMatch(/session/)
   expect((await list()).map(({ uid }) => uid)).toContain(session)
+})
+
+test.each([
+  ['another user', { username: '^nobody$' }],
+  ['another device', { filter: { hostname: '^other$' } }],
+  ['another person', { owner: sample.operator.id }],
+])('a key that is changed to let in %s keeps no terminal and brings nobody back', async (what, change) => {
+  const name = `narrowed-${what.replace(' ', '-')}`
+  await keygen(way.where, name, '-t', 'ed25519')
+  await way.register(name, { owner: sample.owner.id })
+  const { body: keys } = await way.owner.publicKeys.list({ query: {} })
+  const { fingerprint } = keys.find((one) => one.name === name)!
+  using victim = sit([], name)
+  await ready(victim)
+  const [session] = await list()
+  const ticket = await way.owner.terminals.attach({ body: { session: session!.uid } })
+  const body = { name, username: '.*', filter: { hostname: '.*' }, ...change }
+  await way.owner.publicKeys.update({ params: { fingerprint }, body })
+  // A session that has its client goes on with it, as after the removal of the key.
+  await stillHas(victim, 'mine')
+  using browser = await dial(way.service, ticket.body.token)
+  expect(await browser.hear(Kind.error)).toMatch(/session/)
+  victim.kill('SIGKILL')
+  await eventually(async () => expect(await list()).toEqual([]))
 })

@@ -56,7 +56,7 @@ export interface SessionParts {
   isThere(device: LoggedIn['to']['device']): Promise<boolean>
   /** Whether the firewall lets somebody at this address in to this user of the device. */
   mayReach(to: LoggedIn['to'], username: string, source: string): Promise<boolean>
-  /** Why the login no longer counts, if its membership, API key or public key is gone. */
+  /** Why the login no longer counts: its membership or API key is gone, or its public key lets it in no more. */
   lostRight(login: HeldFor): Promise<string | undefined>
   /** Whether a session may wait for its person. */
   mayWait(held: HeldFor): Promise<boolean>
@@ -170,7 +170,8 @@ export async function runSession(
   const recorders = new Set<ChannelRecorder>()
   const heldFor = (): HeldFor => {
     const before = until === undefined ? {} : { standing: restored?.standing, restored: record.uid }
-    return { tenant_id, person: login.person, key: login.key, ...before }
+    const { person, key, via, proof } = login
+    return { ...claim, person, key, via, shown: proof.fingerprint, ...before }
   }
   /** Rights may have changed since the login. While the database is away, the question is repeated. */
   const checkHeld = async (): Promise<void> => {
@@ -290,10 +291,7 @@ export async function runSession(
   try {
     // The device, the person or the key may have been removed between the login and now, when the news could
     // not reach this session.
-    const [isThere, lost] = await Promise.all([
-      parts.isThere(to.device),
-      parts.lostRight({ tenant_id, person: login.person, key: login.key }),
-    ])
+    const [isThere, lost] = await Promise.all([parts.isThere(to.device), parts.lostRight(heldFor())])
     if (!isThere) end('The device is no longer available.')
     else if (lost !== undefined) end(lost)
     // Asked again, because the setting may have changed since the login. Without the database the login's

@@ -3,7 +3,7 @@
 // never help a later one. Unknown devices, devices that are not accepted and devices of others get the same
 // answer.
 import { keyRefusals } from '@hawser/contract/logins'
-import { unknownPerson, type SessionPerson } from '@hawser/contract/sessions'
+import { unknownPerson, type SessionOrigin, type SessionPerson } from '@hawser/contract/sessions'
 import type { Clock } from '../../kit/clock.ts'
 import { safeText } from '../../kit/log.ts'
 import type { DeviceRow } from '../../storage/devices.ts'
@@ -12,7 +12,8 @@ import type { PublicKeyRow } from '../../storage/public-keys.ts'
 import type { Stores } from '../../storage/stores.ts'
 import { isOver } from '../billing/device-limit.ts'
 import { decide, keyFits, mostEvaluated, type Match, type Mismatch, type Rule } from './firewall-rules.ts'
-import { readFilter, type StoredFilter } from './tag-use.ts'
+import { fingerprintSha256 } from './public-keys.ts'
+import { readFilter } from './tag-use.ts'
 
 /** An SSHID: the user on the device, and the device as `namespace.name` or by its uid. */
 export interface Target {
@@ -130,6 +131,32 @@ const shortest_rsa = 2048
 /** The first version of agents that check that a public-key login comes from the server. */
 const firstToCheckLogins = [0, 6, 0] as const
 
+const filtered = (device: DeviceRow) => ({ name: device.name, tags: JSON.parse(device.tags) as string[] })
+
+/** Whether the patterns and the filter of a registered key fit this user of this device. */
+const reaches = async ({ username: pattern, filter }: PublicKeyRow, username: string, device: DeviceRow) =>
+  keyFits({ username: pattern, filter: readFilter(filter) }, { username, device: filtered(device) })
+
+/** A login that a registered key has let in. */
+export interface PastLogin {
+  readonly username: string
+  readonly person: SessionPerson
+  readonly via: SessionOrigin
+  /** SHA-256 of the key that the client has; with a certificate, the registered key is another. */
+  readonly shown: string | undefined
+}
+
+/** Whether a registered key would let the same person in again, by the same judgement as at a login. */
+export async function stillLetsIn(row: PublicKeyRow, device: DeviceRow, login: PastLogin): Promise<boolean> {
+  const { username, person, via, shown } = login
+  const isCertificate = person.kind === 'certificate' || fingerprintSha256(lineOf(row)) !== shown
+  if (isCertificate !== (row.certificate_authority === 1)) return false
+  // Nobody but the key says who is at a plain SSH client.
+  const owner = person.kind === 'user' ? person.id : null
+  if (via === 'ssh' && row.owner !== owner) return false
+  return (await reaches(row, username, device)).applies === true
+}
+
 /** Clients send everything before the last @. The user's name ends at the first @ of that. */
 export function parseTarget(sshid: string): Target | undefined {
   const at = sshid.indexOf('@')
@@ -175,13 +202,13 @@ export function logins({ stores, clock, billed, onUnrunnable }: LoginParts): Log
     return { tenant_id, name: (await stores.of(tenant_id).devices.find(data.toLowerCase()))?.name ?? '' }
   }
 
-  /** What a key is good for, where `fits` says whether its user pattern and filter match. */
+  /** What a key is good for, where `fits` says whether the patterns and the filter of the registered one match. */
   async function judgeKey(
     tenant_id: string,
     username: string,
     source: string,
     key: LoginKey,
-    fits: (rule: { username: string; filter: StoredFilter }) => Promise<Match>,
+    fits: (row: PublicKeyRow) => Promise<Match>,
   ): Promise<KeyDecision> {
     const refuse = (reason: RefusedKey['reason'], because: string): RefusedKey => ({
       allowed: false,
@@ -200,7 +227,7 @@ export function logins({ stores, clock, billed, onUnrunnable }: LoginParts): Log
       return refuse('certificate', keyRefusals['no-authority'])
     if (!key.certificate && row.certificate_authority === 1)
       return refuse('certificate', keyRefusals['only-signs'])
-    const match = await fits({ username: row.username, filter: readFilter(row.filter) })
+    const match = await fits(row)
     if (match.applies !== true)
       return {
         ...refuse('key-scope', keyRefusals.scope),
@@ -222,8 +249,6 @@ export function logins({ stores, clock, billed, onUnrunnable }: LoginParts): Log
     if (!standing?.role) return refuse('unknown-key', keyRefusals['former-member'])
     return { allowed: true, name, person: { kind: 'user', id: owner, name: standing.username } }
   }
-
-  const filtered = (device: DeviceRow) => ({ name: device.name, tags: JSON.parse(device.tags) as string[] })
 
   return {
     find: (data) => (data.includes('.') ? byName(data) : byUid(data)),
@@ -257,8 +282,8 @@ export function logins({ stores, clock, billed, onUnrunnable }: LoginParts): Log
     },
 
     async key({ device }, username, source, key) {
-      const decision = await judgeKey(device.tenant_id, username, source, key, (rule) =>
-        keyFits(rule, { username, device: filtered(device) }),
+      const decision = await judgeKey(device.tenant_id, username, source, key, async (row) =>
+        reaches(row, username, device),
       )
       if (!decision.allowed || checksLogins(device.info_version)) return decision
       return { allowed: false, reason: 'old-agent', because: keyRefusals['old-agent'] }
@@ -266,17 +291,13 @@ export function logins({ stores, clock, billed, onUnrunnable }: LoginParts): Log
 
     async offered({ username, data }, source, key) {
       const { tenant_id, name } = await locate(data)
-      const fits = ({
-        username: pattern,
-        filter,
-      }: {
-        username: string
-        filter: StoredFilter
-      }): Promise<Match> =>
-        keyFits(
-          { username: pattern, filter: 'tags' in filter ? { hostname: '.*' } : filter },
+      const fits = async (row: PublicKeyRow): Promise<Match> => {
+        const filter = readFilter(row.filter)
+        return keyFits(
+          { username: row.username, filter: 'tags' in filter ? { hostname: '.*' } : filter },
           { username, device: { name, tags: [] } },
         )
+      }
       return judgeKey(tenant_id, username, source, key, fits)
     },
 

@@ -7,12 +7,14 @@ import {
   device,
   namespace,
   openFresh,
+  publicKey,
   session,
   unique,
 } from '../../../../tests/storage/databases.ts'
 import type { Bus } from '../../bus/bus.ts'
 import { localBus } from '../../bus/local.ts'
 import { lifetime } from '../../kit/lifetime.ts'
+import { fingerprintSha256 } from '../access/public-keys.ts'
 import { reasons, revocation, type HeldFor, type OpenSession } from './revocation.ts'
 
 /** The same stores, which count the calls of their methods. */
@@ -50,6 +52,9 @@ test('a check of all sessions asks once for each person and namespace, however m
     created_at: at,
     updated_at: at,
   })
+  const [line, fingerprint] = ['ssh-ed25519 AAAA', unique('fingerprint')]
+  const data = Buffer.from(line).toString('base64')
+  await here.publicKeys.insert(publicKey(fingerprint, { data }))
   const people: SessionPerson[] = [
     { kind: 'user', id: owner, name: owner },
     { kind: 'api-key', id: 'nightly', name: 'nightly' },
@@ -90,7 +95,9 @@ test('a check of all sessions asks once for each person and namespace, however m
       const row = session(devices[at % devices.length]!.uid, { active: 1 })
       await here.sessions.insert(row)
       const person = people[at % people.length]!
-      const held: HeldFor = { tenant_id, person, key: undefined, restored: row.uid }
+      const { device_uid } = row
+      const login = { device_uid, username: 'root', via: 'cli', shown: fingerprintSha256(line) } as const
+      const held: HeldFor = { ...login, tenant_id, person, key: fingerprint, restored: row.uid }
       sessions.set(row.uid, {
         uid: row.uid,
         tenant_id,

@@ -32,6 +32,9 @@ beforeAll(async () => {
 })
 afterAll(() => storage[Symbol.asyncDispose]())
 
+const loginOn = (device_uid: string) =>
+  ({ device_uid, username: 'root', via: 'ssh', shown: undefined }) as const
+
 /** Everything open belongs to one namespace with an accepted and a rejected device. */
 async function start(recheck?: RevocationParts['recheck']) {
   const { stores } = storage
@@ -68,9 +71,10 @@ async function start(recheck?: RevocationParts['recheck']) {
   ]
   for (const one of [openSession(record.uid, accepted.uid), openSession('b', rejected.uid)])
     sessions.set(...one)
+  const login = loginOn(accepted.uid)
   /** Opens a session that is held for this person, or for this key. */
   function hold(uid: string, person: SessionPerson, key?: string): void {
-    const held: HeldFor = { tenant_id, person, key }
+    const held: HeldFor = { ...login, tenant_id, person, key }
     sessions.set(uid, { ...openSession(uid, accepted.uid)[1], person, heldFor: () => held })
   }
   const people: readonly Person[] = [
@@ -510,7 +514,7 @@ test('a key that has expired lets nobody wait, and its standing follows the role
   await stores.namespaces.addMember({ ...member, created_at: maker.created_at })
   await addKeys(tenant_id, 'nightly')
   await stores.of(tenant_id).apiKeys.save('nightly', { created_by: maker.id })
-  const held = { tenant_id, person: apiKey('nightly'), key: undefined }
+  const held = { ...loginOn(''), tenant_id, person: apiKey('nightly'), key: undefined }
   const before = await rules.standing(held)
   expect(await rules.mayWait({ ...held, standing: before })).toBe(true)
   await stores.namespaces.saveMember(tenant_id, maker.id, 'operator', { role: 'observer', epoch: 'second' })

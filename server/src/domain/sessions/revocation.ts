@@ -17,6 +17,7 @@ import { second_ms, type Clock } from '../../kit/clock.ts'
 import type { RecordingSettings } from '../../recording/tap.ts'
 import type { NamespaceRow } from '../../storage/namespaces.ts'
 import type { Stores } from '../../storage/stores.ts'
+import { stillLetsIn, type PastLogin } from '../access/logins.ts'
 import { policyOf } from '../access/policies.ts'
 import { sessionPolicy, type SessionPolicy } from '../access/session-policy.ts'
 import type { SharedTerminal, SharingDesk } from './sharing.ts'
@@ -44,10 +45,10 @@ export interface OpenSession {
   desk?(hear: (presence: OwnPresence) => void): SharingDesk
 }
 
-/** Who may come back to a held session. */
-export interface HeldFor {
+/** Who may come back to a held session, and how they logged in. */
+export interface HeldFor extends PastLogin {
   readonly tenant_id: string
-  readonly person: SessionPerson
+  readonly device_uid: string
   /** The MD5 fingerprint of the registered key that let them in; undefined: it was a password. */
   readonly key: string | undefined
   /**
@@ -102,6 +103,7 @@ export const reasons = {
   notMember: 'You are no longer a member of the namespace.',
   noKey: 'The API key that the session was opened with is gone.',
   noPublicKey: 'The public key that the session was opened with is gone.',
+  changedPublicKey: 'The public key that the session was opened with no longer allows it.',
 } as const
 
 /** What is checked: with or without the tunnels of devices. */
@@ -127,8 +129,8 @@ export interface Revocation extends Disposable {
   /** Whether the namespace wants sessions on the device recorded now. */
   recordingOf(tenant_id: string, device_uid: string): Promise<RecordingSettings>
   /**
-   * Why a login no longer counts: a sentence if the membership, the API key or the public key behind it is
-   * gone.
+   * Why a login no longer counts: a sentence if the membership or the API key behind it is gone, or if its public
+   * key would not let it in now.
    */
   lostRight(login: HeldFor): Promise<string | undefined>
   /** Whether a session may wait for its person. */
@@ -189,28 +191,35 @@ export function revocation(parts: RevocationParts): Revocation {
     return found && found.role !== null ? `${found.role} ${found.member_epoch} ${found.epoch}` : undefined
   }
 
-  async function lostRight(
-    { tenant_id, person, key }: HeldFor,
-    ask = newQuestions(),
+  async function lostPerson(
+    held: Pick<HeldFor, 'tenant_id' | 'person'>,
+    ask: Questions,
   ): Promise<string | undefined> {
-    if ((await standing({ tenant_id, person }, ask)) === undefined)
-      return person.kind === 'api-key' ? reasons.noKey : reasons.notMember
-    if (key !== undefined && !(await ask.publicKey(tenant_id, key))) return reasons.noPublicKey
-    return undefined
+    if ((await standing(held, ask)) !== undefined) return undefined
+    return held.person.kind === 'api-key' ? reasons.noKey : reasons.notMember
   }
 
-  async function mayWait(
-    { tenant_id, person, key, standing: before, restored }: HeldFor,
-    ask = newQuestions(),
-  ): Promise<boolean> {
+  async function lostRight(login: HeldFor, ask = newQuestions()): Promise<string | undefined> {
+    const lost = await lostPerson(login, ask)
+    if (lost !== undefined || login.key === undefined) return lost
+    const [key, device] = await Promise.all([
+      ask.publicKey(login.tenant_id, login.key),
+      ask.device(login.tenant_id, login.device_uid),
+    ])
+    if (!key) return reasons.noPublicKey
+    return device && (await stillLetsIn(key, device, login)) ? undefined : reasons.changedPublicKey
+  }
+
+  async function mayWait(held: HeldFor, ask = newQuestions()): Promise<boolean> {
+    const { tenant_id, person, key, standing: before, restored } = held
     if (restored !== undefined && (await stores.of(tenant_id).sessions.find(restored))?.active !== 1)
       return false
     const namespace = await ask.namespace(tenant_id)
     if (!namespace || namespace.hold_sessions === 0) return false
     const isAnybody = person.kind === 'unknown' && key === undefined
     if (isAnybody && namespace.hold_unknown === 0) return false
-    if ((await lostRight({ tenant_id, person, key }, ask)) !== undefined) return false
-    return before === undefined || before === (await standing({ tenant_id, person }, ask))
+    if ((await lostRight(held, ask)) !== undefined) return false
+    return before === undefined || before === (await standing(held, ask))
   }
 
   /** Ends held sessions: whoever they wait for may not come back as they were. */
@@ -249,9 +258,14 @@ export function revocation(parts: RevocationParts): Revocation {
       stores.of(tenant_id).sessions.findMany,
       held.flatMap(({ restored }) => restored ?? []),
     )
+    const devices = await byUid(
+      stores.of(tenant_id).devices.findMany,
+      held.flatMap(({ key, device_uid }) => (key === undefined ? [] : device_uid)),
+    )
+    const known = { ...ask, device: async (_: string, uid = '') => devices.get(uid) }
     for (const { session, restored, ...whose } of held) {
       const isClosed = restored !== undefined && records.get(restored)?.active !== 1
-      if (isClosed || !(await mayWait(whose, ask))) session.end(reasons.notHeld)
+      if (isClosed || !(await mayWait(whose, known))) session.end(reasons.notHeld)
     }
   }
 
@@ -264,7 +278,7 @@ export function revocation(parts: RevocationParts): Revocation {
     for (const session of [...open.sessions.values()].filter(whose)) {
       const { person, tenant_id } = session
       // A public key that is removed later ends only what is held.
-      const lost = await lostRight({ tenant_id, person, key: undefined }, ask)
+      const lost = await lostPerson({ tenant_id, person }, ask)
       if (lost !== undefined) session.end(lost)
     }
   }
@@ -509,6 +523,7 @@ const questions = (stores: Stores, clock: Clock) => ({
     return key && (key.expires_in <= 0 || key.expires_in * second_ms > clock.now()) ? key : undefined
   }),
   publicKey: once((tenant_id, fingerprint) => stores.of(tenant_id).publicKeys.find(fingerprint)),
+  device: once((tenant_id, uid) => stores.of(tenant_id).devices.find(uid)),
 })
 
 function once<T>(
