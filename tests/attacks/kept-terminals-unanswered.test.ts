@@ -17,13 +17,19 @@ const hostKey = generateKeyPairSync('ed25519')
 const quiet = new Proxy({}, { get: () => () => undefined })
 const uidOf = (number: number): string => String(number).padStart(64, '0')
 const public_key = hostKey.publicKey.export({ type: 'spki', format: 'pem' })
-const device = (uid: string) => ({ uid, tenant_id: `namespace of ${uid}`, public_key, mustProve: false })
+const device = (uid: string, tenant_id = `namespace of ${uid}`) => ({
+  uid,
+  tenant_id,
+  public_key,
+  mustProve: false,
+})
 
-/** A gateway whose devices let it in and then say nothing. */
-function place(claim: (uid: string, device: { uid: string }) => Promise<ClaimAnswer>) {
+/** A gateway whose devices let it in and then say nothing, or do not even let it in. */
+function place(claim: (uid: string, device: { uid: string }) => Promise<ClaimAnswer>, letsIn = true) {
   const connections: Connection[] = []
   const gatewayKey = generatePrivateKey('ed25519')
   const openSsh = async () => {
+    if (!letsIn) return new Promise<never>(() => undefined)
     const [near, far] = duplexPair()
     void acceptConnection(far, {
       hostKeys: [privateKeyFrom(hostKey.privateKey)],
@@ -102,6 +108,28 @@ test('one device that answers nothing holds up the terminals of no other, and is
   }
   expect(over).toHaveBeenCalledOnce()
   restored.stop()
+})
+
+test('a hundred devices of one namespace hold up those of another by the turn of a few', async () => {
+  const claimed: string[] = []
+  const { restored } = place(async (uid) => {
+    claimed.push(uid)
+    return left(uid)
+  }, false)
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+  for (let rogue = 0; rogue < 100; rogue++) {
+    const many = Array.from({ length: 32 }, (_, number) => uidOf(32 * rogue + number + 1))
+    restored.reported(device(`rogue ${rogue}`, 'rogue namespace'), many)
+  }
+  const honest = uidOf(999_999)
+  restored.reported(device('honest'), [honest])
+  for (let second = 0; second < 600 && !claimed.includes(honest); second++) {
+    for (let turn = 0; turn < 20; turn++) await new Promise((resolve) => setImmediate(resolve))
+    await vi.advanceTimersByTimeAsync(1_000)
+  }
+  restored.stop()
+  expect(claimed.indexOf(honest)).toBeGreaterThanOrEqual(0)
+  expect(claimed.indexOf(honest)).toBeLessThan(32)
 })
 
 test('what a device has kept is looked for until it is found, however often that was', async () => {

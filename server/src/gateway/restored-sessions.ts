@@ -16,7 +16,7 @@ import {
 import type { Logins, Reachable } from '../domain/access/logins.ts'
 import type { KeptSessions, OrphanedSession } from '../domain/sessions/kept-sessions.ts'
 import type { LiveSession } from '../domain/sessions/live-sessions.ts'
-import { concurrencyLimiter } from '../kit/concurrency.ts'
+import { concurrencyByKey } from '../kit/concurrency.ts'
 import { newUid } from '../kit/ids.ts'
 import { limiter } from '../kit/limiter.ts'
 import type { Log } from '../kit/log.ts'
@@ -46,11 +46,12 @@ export interface RestoredSessions {
   stop(): void
 }
 
-/** Legs that are dialled at the same time: after a restart all devices come together. */
-const atOnce = 16
+/** Legs that are dialled at the same time: after a restart all devices come together. Namespaces take turns. */
+const dialled = { each: 4, atOnce: 16, keys: 5_000 }
 /** After so long the next one begins, too: a device that does not answer is not worth the wait of others. */
 const place_ms = 2_000
-const mostWaiting = 50_000
+/** In one namespace, which holds half as many sessions. */
+const mostWaiting = 1_000
 /** Until it is asked again whether another node has a session, or whether a device can be reached: longer each time. */
 const again_ms = 2_000
 const longest_ms = 60_000
@@ -64,7 +65,7 @@ const perDevice = { max: 100, window_ms: 60_000 }
 export function restoredSessions(parts: RestoredSessionParts): RestoredSessions {
   const { open, log } = parts
   const stopping = new AbortController()
-  const places = concurrencyLimiter({ atOnce, waiting: mostWaiting })
+  const places = concurrencyByKey(mostWaiting, dialled)
   const looks = limiter(parts.clock, perDevice)
   /** What each device has said last. */
   const said = new Map<string, ReadonlySet<string>>()
@@ -84,7 +85,7 @@ export function restoredSessions(parts: RestoredSessionParts): RestoredSessions 
     // Put off and not forgotten: the device may not say it again.
     if (looks.take(device.uid) > 0) return later(device)
     busy.add(which)
-    const done = inTurn(async () => (isWanted(device, uid) ? restore(device, uid) : 'done'))
+    const done = inTurn(device, async () => (isWanted(device, uid) ? restore(device, uid) : 'done'))
       .catch((err: unknown) => {
         const level = retries.has(device.uid) ? 'debug' : 'warn'
         log[level]({ event: 'session.not-restored', session: uid, device: device.uid, err })
@@ -104,8 +105,11 @@ export function restoredSessions(parts: RestoredSessionParts): RestoredSessions 
   }
 
   /** Runs the work when a place is free. The place is free again when the work is done, or after `place_ms`. */
-  async function inTurn(work: () => Promise<'done' | 'again'>): Promise<'done' | 'again'> {
-    const waiting = places.run(async () => {
+  async function inTurn(
+    { tenant_id }: TunnelDevice,
+    work: () => Promise<'done' | 'again'>,
+  ): Promise<'done' | 'again'> {
+    const waiting = places.run(tenant_id, async () => {
       const working = work()
       const late = Promise.withResolvers<void>()
       const timer = setTimeout(late.resolve, place_ms)
