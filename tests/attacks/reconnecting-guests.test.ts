@@ -4,7 +4,7 @@
 // until they stay away.
 import { afterEach, expect, test, vi } from 'vitest'
 import { sample } from '@hawser/contract/examples'
-import type { SharedTerminal, Visitor } from '../../server/src/domain/sessions/sharing.ts'
+import type { Visitor } from '../../server/src/domain/sessions/sharing.ts'
 import { sharedTerminal, type SharingParts } from '../../server/src/gateway/shared-terminal.ts'
 import { openGuest } from '../clients/shared.ts'
 import { apiOf, sharedQuarters, terminal } from '../clients/web.ts'
@@ -50,6 +50,7 @@ test('forty visits of a guest are a handful of entries and lines', async () => {
 function counted(needsNoConsent: boolean) {
   vi.useFakeTimers()
   const [lines, notes]: [string[], unknown[]] = [[], []]
+  let driver: number | null = null
   const parts = {
     terminal: {
       closed: new Promise(() => undefined),
@@ -62,9 +63,12 @@ function counted(needsNoConsent: boolean) {
     person: 'olga',
     place: () => ({ [Symbol.dispose]: () => undefined }),
     mayReach: async () => true,
-    changed: (_: unknown, more: readonly unknown[]) => void notes.push(...more),
+    changed(presence: { driver: number | null }, more: readonly unknown[]) {
+      driver = presence.driver
+      notes.push(...more)
+    },
   } as unknown as SharingParts
-  const shared: SharedTerminal = sharedTerminal(parts)
+  const shared = sharedTerminal(parts)
   const enter = (invitedBy?: string) =>
     shared.enter({
       caller: { kind: 'user', id: 'g', source: '192.0.2.1' },
@@ -76,7 +80,7 @@ function counted(needsNoConsent: boolean) {
       admitted: () => undefined,
       dismissed: () => undefined,
     } as unknown as Visitor)
-  return { lines, notes, enter }
+  return { lines, notes, enter, decide: shared.decide, driver: () => driver }
 }
 
 test('a guest who is back every four seconds for an hour is in a few lines', async () => {
@@ -117,4 +121,26 @@ test('taking and sharing the keyboard, a thousand times, is a few lines and entr
   }
   expect(lines.length).toBeLessThanOrEqual(40)
   expect(notes.length).toBeLessThanOrEqual(40)
+})
+
+test('the person of a session who takes and shares the keyboard a thousand times is in a few, too', async () => {
+  const { lines, notes, enter, decide, driver } = counted(true)
+  for (let turn = 0; turn < 1_000; turn += 1) {
+    decide({ kind: 'take', channel: 0 })
+    decide({ kind: 'share', channel: 0 })
+  }
+  expect(notes.length).toBeGreaterThan(5)
+  expect(notes.length).toBeLessThanOrEqual(40)
+  expect(lines.length).toBeLessThanOrEqual(40)
+  // Nobody can take the keyboard from them by that.
+  const seat = enter()
+  await seat.ask()
+  seat.take()
+  expect(driver()).toBe(1)
+  decide({ kind: 'take', channel: 0 })
+  expect(driver()).toBe(0)
+  // What was not told is told as a number.
+  await vi.advanceTimersByTimeAsync(11 * 60_000)
+  decide({ kind: 'share', channel: 0 })
+  expect(notes.at(-1)).toMatchObject({ action: 'session.control.shared', detail: { untold: 1_971 } })
 })

@@ -85,6 +85,8 @@ export function sharedTerminal(parts: SharingParts): SharedTerminal & { decide(d
   let last = 0
   /** Who alone types; undefined: everybody who may. */
   let driver: number | undefined
+  /** Turns of the person that nobody was told of since the last one that was told. */
+  let untold = 0
   let rule: SizeRule = 'smallest'
   /** The question on the person's screen; without a seat: whether everybody goes back to watching. */
   let asked: { readonly seat: Seated | undefined; readonly timer: NodeJS.Timeout } | undefined
@@ -221,18 +223,25 @@ export function sharedTerminal(parts: SharingParts): SharedTerminal & { decide(d
   function drive(by: number, to: number | undefined): void {
     if (!mayDrive(by) || (to !== undefined && !mayDrive(to)) || driver === to) return
     const actor = seats.get(by)
-    if (actor && turns.take(idOf(actor)) > 0)
-      return actor.visitor.note('You changed who types too often; wait a few minutes.')
+    const isOften = turns.take(actor ? idOf(actor) : '') > 0
+    if (actor && isOften) return actor.visitor.note('You changed who types too often; wait a few minutes.')
     driver = to
+    // Nobody keeps the person from their own keyboard: more turns count, but are no lines and no entries.
+    if (isOften) {
+      untold += 1
+      return changed()
+    }
+    const more = !actor && untold > 0 ? { untold } : {}
+    if (!actor) untold = 0
     if (to === undefined) {
       line('everybody types')
-      changed(note('session.control.shared', actor))
+      changed(note('session.control.shared', actor, more))
     } else {
       line(`only ${nameById(to)} types now`)
       changed(
         to === by
-          ? note('session.control.taken', actor)
-          : note('session.control.handed', actor, { to: nameById(to) }),
+          ? note('session.control.taken', actor, more)
+          : note('session.control.handed', actor, { to: nameById(to), ...more }),
       )
     }
   }
