@@ -97,11 +97,14 @@ export function auditStore(
         context.select('audit_heads').select(['seq', 'hash', 'at', 'first_seq', 'first_hash']),
       ).executeTakeFirst(),
     /** Keeps the head that is there already: another transaction may have been quicker. */
-    begin: (row: AuditHeadRow) =>
-      context
+    async begin(row: AuditHeadRow): Promise<void> {
+      const { numInsertedOrUpdatedRows } = await context
         .insert('audit_heads', row)
         .onConflict((conflict) => conflict.doNothing())
-        .execute(),
+        .executeTakeFirstOrThrow()
+      // Of a removed namespace with the same id, if the sweep has left any.
+      if (numInsertedOrUpdatedRows === 1n) await context.remove('audit_entries').execute()
+    },
     /**
      * Appends entries and moves the head, if that is still where the first of them continues; false: nothing
      * was done. Written out, because building the statements takes longer than running them.
@@ -203,18 +206,48 @@ export function auditLogStore({ db, reader }: AllNamespaces) {
         .where('tenant_id', '=', tenant_id)
         .where('seq', '=', await lastBefore(reader, tenant_id, at))
         .executeTakeFirst(),
-    /** Removes entries before this number, at most `step` of them. False: there are none left. */
-    async removeBefore(tenant_id: string, seq: number, step: number): Promise<boolean> {
-      const oldest = await db
-        .selectFrom('audit_entries')
-        .select((eb) => eb.fn.min<number | null>('seq').as('seq'))
-        .where('tenant_id', '=', tenant_id)
-        .executeTakeFirst()
-      if (oldest?.seq === undefined || oldest.seq === null || oldest.seq >= seq) return false
+    /** Logs that have entries and no head: those of removed namespaces. Looks at one entry of each log. */
+    async headless(): Promise<string[]> {
+      const { rows } = await sql<{ tenant_id: string }>`with recursive logs (tenant_id) as (
+          select (select min(tenant_id) from audit_entries)
+          union all
+          select (select min(tenant_id) from audit_entries where tenant_id > logs.tenant_id)
+          from logs where logs.tenant_id is not null)
+        select tenant_id from logs where tenant_id is not null
+          and not exists (select 1 from audit_heads where audit_heads.tenant_id = logs.tenant_id)`.execute(
+        reader,
+      )
+      return rows.map(({ tenant_id }) => tenant_id)
+    },
+    /**
+     * Removes entries that the head does not include any more, at most `step` of them; without a head all go. False:
+     * there are none left.
+     */
+    async removeOld(tenant_id: string, step: number): Promise<boolean> {
+      // By the reader, so that others have their turn between two steps.
+      const { rows } = await sql<{ oldest: number | null; first_seq: number | null }>`select
+          (select min(seq) from audit_entries where tenant_id = ${tenant_id}) as oldest,
+          (select first_seq from audit_heads where tenant_id = ${tenant_id}) as first_seq`.execute(reader)
+      const { oldest = null, first_seq = null } = rows[0] ?? {}
+      if (oldest === null) return false
+      const end = Math.min(oldest + step, first_seq ?? Infinity)
+      if (end <= oldest) return false
       await db
         .deleteFrom('audit_entries')
         .where('tenant_id', '=', tenant_id)
-        .where('seq', '<', Math.min(seq, oldest.seq + step))
+        .where('seq', '<', end)
+        // A namespace may have come back with this id.
+        .where((eb) =>
+          eb.not(
+            eb.exists(
+              eb
+                .selectFrom('audit_heads')
+                .select('seq')
+                .where('tenant_id', '=', tenant_id)
+                .where('first_seq', '<', end),
+            ),
+          ),
+        )
         .execute()
       return true
     },

@@ -99,14 +99,14 @@ export function namespaceStore(context: AllNamespaces) {
       return row?.recording_quota ?? undefined
     },
 
-    /** With everything in it: the tables' own references do the rest, the counters go last. */
-    /** Foreign keys take along everything in it; docs/flows/what-ends-when.md lists what else ends. */
+    /**
+     * Foreign keys take along everything in it; docs/flows/what-ends-when.md lists what else ends. Entries of its
+     * audit log, which may be very many, are left to the sweep of audit logs.
+     */
     async remove(tenant_id: string): Promise<void> {
       await db.deleteFrom('namespaces').where('tenant_id', '=', tenant_id).execute()
       await db.deleteFrom('tallies').where('tenant_id', '=', tenant_id).execute()
-      // The head first: whoever is appending an entry holds it.
       await db.deleteFrom('audit_heads').where('tenant_id', '=', tenant_id).execute()
-      await db.deleteFrom('audit_entries').where('tenant_id', '=', tenant_id).execute()
       await db
         .updateTable('users')
         .set({ preferred_tenant: null })

@@ -28,7 +28,7 @@ export interface AuditLog extends Rules<'audit'> {
   readonly public_key: string
   /** Entries of any log, for the commands of the server's administrator. Empty: the server's own. */
   entries(tenant_id: string, query: Pick<AuditQuery, 'action' | 'before' | 'limit'>): Promise<AuditEntry[]>
-  /** Removes entries that are older than their namespaces keep them. */
+  /** Removes entries that are older than their namespaces keep them, and those of removed namespaces. */
   trim(): Promise<void>
 }
 
@@ -199,8 +199,10 @@ export function auditLog({ stores, audit, signer, clock }: AuditLogParts): Audit
 
     async entries(tenant_id, query) {
       const mine = stores.of(tenant_id).audit
-      const oldest = (await mine.head())?.first_seq ?? 1
-      const { rows } = await mine.list({ ...query, oldest, window })
+      const head = await mine.head()
+      // The namespace is gone, and its entries are about to go.
+      if (!head) return []
+      const { rows } = await mine.list({ ...query, oldest: head.first_seq, window })
       return rows.map((row) => presentEntry(tenant_id, row))
     },
 
@@ -225,8 +227,10 @@ export function auditLog({ stores, audit, signer, clock }: AuditLogParts): Audit
           return true
         })
         if (!removed) continue
-        while (await stores.auditLogs.removeBefore(tenant_id, last.seq + 1, trimStep));
+        while (await stores.auditLogs.removeOld(tenant_id, trimStep));
       }
+      for (const tenant_id of await stores.auditLogs.headless())
+        while (await stores.auditLogs.removeOld(tenant_id, trimStep));
     },
   }
 }
