@@ -37,7 +37,7 @@ const everyday = new Set(
   window work writer acme conflict order renewal
   accepted counter dropped duration health histogram sample
   ability architecture archive build counts endorsement fetch flow meter mode offer offered package release sum
-  traffic trust unpack
+  traffic trust turn unpack
   update
   replay resumable resume arrival feature grace liveness
   explain explanation kept reference happening leaving login loss past step timeline match mismatch

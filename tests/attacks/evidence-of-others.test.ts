@@ -82,9 +82,9 @@ test('what does not fit into the share of a namespace is summarised and counted'
   const [summary] = await entries()
   expect(summary).toMatchObject({ more: 10 })
   expect(summary?.['some']).toHaveLength(10)
-  expect(await kept()).toMatchObject([
-    { kind: 'more', why: expect.stringMatching(/^10 more events are not kept, among them: .*passwd-9$/) },
-  ])
+  const [more] = await kept()
+  expect(more?.kind).toBe('more')
+  expect(more?.why).toMatch(/^10 more events are not kept, among them: .*passwd-9$/)
 })
 
 test('one person causes no more with many sessions in a namespace, and is named all the same', async () => {
@@ -92,16 +92,18 @@ test('one person causes no more with many sessions in a namespace, and is named 
   const mine = { tenant_id: sample.tenant, id: 'somebody' }
   const { sessionEvents: written } = place.rooms.stores.of(sample.tenant)
   let floods = 0
-  for (let isKept = true; isKept && floods < 20; floods += 1) {
+  async function isKept(): Promise<boolean> {
     const flooding = await recordSession(place.rooms, { lines: [] })
     const log = session(flooding, mine)
     for (let n = 0; n < 40; n++) rename(log)
     log.end()
-    await eventually(async () => {
+    return eventually(async () => {
       const [first] = await written.list(flooding, 0, 1)
-      isKept = first!.kind === 'rename'
+      expect(first).toBeDefined()
+      return first?.kind === 'rename'
     })
   }
+  while (floods < 20 && (await isKept())) floods += 1
   expect(floods).toBeGreaterThan(3)
   expect(floods).toBeLessThan(10)
   const log = session(uid, mine)

@@ -28,13 +28,13 @@ async function visitor(): Promise<{ line: Duplex; socket: Awaited<ReturnType<typ
 
 test('300,000 pings whose answers are not read hold nothing', async () => {
   const { line, socket } = await visitor()
-  let seen = 0
-  socket.on('ping', () => (seen += 1))
+  const seen = { pings: 0 }
+  socket.on('ping', () => (seen.pings += 1))
   async function ask(pings: number): Promise<void> {
-    const until = seen + pings
+    const until = seen.pings + pings
     for (let sent = 0; sent < pings; sent += 10_000)
       await new Promise<void>((resolve) => void line.write(repeated(wsPing, 10_000), () => resolve()))
-    while (seen < until) await turns(1)
+    while (seen.pings < until) await turns(1)
   }
   // What the first of them leave is needed once.
   await ask(100_000)

@@ -9,8 +9,8 @@ import fastify from 'fastify'
 import { expect, test } from 'vitest'
 import { sample } from '@hawser/contract/examples'
 import { theServer } from '../../server/src/domain/audit/audit.ts'
-import type { Caller } from '../../server/src/domain/callers/callers.ts'
-import { boundedCalls } from '../../server/src/http/bounded-requests.ts'
+import { turnOf, type Caller } from '../../server/src/domain/callers/callers.ts'
+import { boundedCalls, whenOver } from '../../server/src/http/bounded-requests.ts'
 import { serveDocs } from '../../server/src/http/docs.ts'
 import { eventually } from '../harness/eventually.ts'
 import { sharedPlace } from '../harness/place.ts'
@@ -119,7 +119,7 @@ const user = (id: string, tenant_id = 'one', signIn = 'a'): Caller =>
   ({ kind: 'user', id, token_id: `${signIn}.b`, tenant_id, source: '192.0.2.1' }) as Caller
 
 test('calls of one person take turns, and one whose caller has left is not made', async () => {
-  const calls = boundedCalls()
+  const calls = boundedCalls(turnOf)
   const going = Promise.withResolvers<void>()
   let begun = 0
   const call = async (): Promise<void> => {
@@ -142,7 +142,7 @@ test('calls of one person take turns, and one whose caller has left is not made'
 })
 
 test('whoever floods with a stolen token or a stolen key does not keep its owner out', async () => {
-  const calls = boundedCalls()
+  const calls = boundedCalls(turnOf)
   const going = Promise.withResolvers<void>()
   const key = { kind: 'key', name: 'k', created_by: 'u', tenant_id: 'one', source: '' } as unknown as Caller
   const flood = [user('u'), key].flatMap((thief) =>
@@ -156,7 +156,7 @@ test('whoever floods with a stolen token or a stolen key does not keep its owner
 })
 
 test('a person takes few places on the threads that all share, whatever their namespaces', () => {
-  const calls = boundedCalls()
+  const calls = boundedCalls(turnOf)
   const places = Array.from({ length: 16 }, (_, index) => calls.onThread(user('u', `tenant ${index}`)))
   expect(() => calls.onThread(user('u', 'the next'))).toThrow()
   calls.onThread(user('somebody else'))
@@ -165,7 +165,7 @@ test('a person takes few places on the threads that all share, whatever their na
 })
 
 test('answers that a person does not read are counted together, and what was changed is answered in any case', () => {
-  const calls = boundedCalls()
+  const calls = boundedCalls(turnOf)
   const mebibyte = 1024 * 1024
   const held: (Disposable | undefined)[] = []
   const one = (hasChanged = false): Disposable | undefined => calls.answer(user('u'), mebibyte, hasChanged)
@@ -175,6 +175,25 @@ test('answers that a person does not read are counted together, and what was cha
   for (let count = 0; count < 32; count += 1) calls.answer(user('somebody else'), mebibyte, false)
   for (const answer of held) answer?.[Symbol.dispose]()
   one()
+})
+
+test('what is held for a call is given back once when its connection is lost', async () => {
+  let over = 0
+  await using app = fastify()
+  const begun = Promise.withResolvers<net.Socket>()
+  app.get('/', (request, reply) => {
+    whenOver(request.raw, reply.raw, () => (over += 1))
+    begun.resolve(request.raw.socket)
+  })
+  await app.listen({ host: '127.0.0.1', port: 0 })
+  const client = net.connect((app.server.address() as net.AddressInfo).port, '127.0.0.1')
+  client.on('error', () => undefined).write('GET / HTTP/1.1\r\nhost: x\r\n\r\n')
+  const closed = new Promise((resolve) => void begun.promise.then((socket) => socket.once('close', resolve)))
+  await begun.promise
+  client.destroy()
+  await closed
+  await new Promise(setImmediate)
+  expect(over).toBe(1)
 })
 
 test('a page of large entries ends early, and the pages together have them all', async () => {

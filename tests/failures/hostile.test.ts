@@ -10,6 +10,7 @@ import { operations } from '@hawser/contract'
 import { sample } from '@hawser/contract/examples'
 import { boundConnections } from '../../server/src/http/bounded-requests.ts'
 import { metrics } from '../../server/src/http/metrics.ts'
+import { turnOf } from '../../server/src/domain/callers/callers.ts'
 import { httpServer } from '../../server/src/http/serve.ts'
 import { openLog } from '../../server/src/kit/log.ts'
 import { startService, type Service } from '../harness/service.ts'
@@ -53,6 +54,7 @@ test('a request has a bounded time for its head and its body, and a connection f
   const parts = {
     rules,
     gate,
+    turnOf,
     log: openLog('silent'),
     openCalls: { take: () => 0, peek: () => 0, add: () => undefined },
     metrics: metrics(),

@@ -7,6 +7,7 @@ import { metrics } from '../http/metrics.ts'
 import { metricsServer, servePages } from '../http/pages.ts'
 import { httpServer } from '../http/serve.ts'
 import { publicListen } from '../config.ts'
+import { turnOf } from '../domain/callers/callers.ts'
 import { second_ms } from '../kit/clock.ts'
 import { watchRooms, watchTls } from './gauges.ts'
 import { openReach, type Reach } from './reach.ts'
@@ -46,6 +47,7 @@ export async function startServer(options: ServerOptions & ServedFolders) {
   const app = httpServer({
     rules: rooms.rules,
     gate: rooms.gate,
+    turnOf,
     log,
     believed: {
       trusted: config.HAWSER_TRUSTED_PROXIES,

@@ -6,7 +6,8 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import { Failure } from '@hawser/contract/failures'
-import { signInOf, type Caller } from '../domain/callers/callers.ts'
+import type { Caller, CallTurn } from '../domain/callers/callers.ts'
+import { neighbourhood } from '../kit/address.ts'
 import { concurrencyByKey, placesByKey, type KeyLimiter, type QueueOptions } from '../kit/concurrency.ts'
 import { fairShare } from '../kit/fair-share.ts'
 
@@ -23,7 +24,10 @@ const mostStreams = 8
 const mostOnThreads = 16
 /** Memory for answers that are made and that nobody has read; nobody may take most of it. */
 const unread_bytes = 256 * 1024 * 1024
-/** Shorter answers are not counted: the connections themselves take more. */
+/** Memory for bodies of requests: those of strangers, which networks share, and those of people and their keys. */
+const strangersBodies_bytes = 64 * 1024 * 1024
+const bodies_bytes = 128 * 1024 * 1024
+/** Shorter answers and bodies are not counted: the connections themselves take more. */
 const short_bytes = 4 * 1024
 
 /**
@@ -60,10 +64,13 @@ export function boundConnections(server: Server): void {
 
 /** Calls `over` once, when the answer is sent or its connection is lost. */
 export function whenOver({ socket }: IncomingMessage, response: ServerResponse, over: () => void): void {
+  let isOver = false
   const once = (): void => {
     response.off('close', once)
     socket.off('close', once)
-    over()
+    // The end of a connection ends its answer while it calls those who listen to it, this one among them.
+    if (!isOver) over()
+    isOver = true
   }
   if (response.destroyed || socket.destroyed) return once()
   response.once('close', once)
@@ -85,17 +92,23 @@ export interface BoundedCalls {
    * unless the call has changed something: then it is answered in any case.
    */
   answer(caller: Caller, bytes: number, hasChanged: boolean): Disposable | undefined
+  /** Counts a body that is about to be read until this is disposed. Throws when there is no memory left for it. */
+  body(caller: Caller, bytes: number): Disposable | undefined
 }
 
-export function boundedCalls(): BoundedCalls {
+/** `turnOf` says whose turn a call takes; undefined: an open operation, which has limits of its own. */
+export function boundedCalls(turnOf: (caller: Caller) => CallTurn | undefined): BoundedCalls {
   const turns = new Map<string, { readonly ofSignIns: KeyLimiter; calls: number }>()
   const streams = placesByKey(mostStreams)
   const onThreads = placesByKey(mostOnThreads)
   const unread = fairShare(unread_bytes)
+  const ownerOf = (caller: Caller): string => turnOf(caller)?.person ?? neighbourhood(caller.source)
+  const [strangersBodies, bodies] = [fairShare(strangersBodies_bytes), fairShare(bodies_bytes)]
   return {
     async run(caller, call, end) {
-      const { person, signIn } = keysOf(caller)
-      if (person === undefined) return call()
+      const turnTaken = turnOf(caller)
+      if (!turnTaken) return call()
+      const { person, signIn } = turnTaken
       const own = turns.get(person) ?? {
         ofSignIns: concurrencyByKey(waiting, { each: running, atOnce: running, keys: mostSignIns }),
         calls: 0,
@@ -112,32 +125,32 @@ export function boundedCalls(): BoundedCalls {
       }
     },
     stream(caller) {
-      const place = streams(keysOf(caller).person ?? caller.source)
+      const place = streams(ownerOf(caller))
       if (place) return place
       throw new Failure('tooMany', { message: 'Too many downloads are under way.', retryAfter: 10 })
     },
     onThread(caller) {
-      const place = onThreads(keysOf(caller).person ?? caller.source)
+      const place = onThreads(ownerOf(caller))
       if (place) return place
       throw new Failure('tooMany', { retryAfter: 1 })
     },
     answer(caller, bytes, hasChanged) {
       if (bytes < short_bytes) return undefined
-      const owner = keysOf(caller).person ?? caller.source
+      const owner = ownerOf(caller)
       if (hasChanged) unread.count(owner, bytes)
       else if (!unread.take(owner, bytes))
         throw new Failure('tooMany', { message: 'Too many answers wait to be read.', retryAfter: 10 })
       return { [Symbol.dispose]: () => unread.count(owner, -bytes) }
     },
+    body(caller, bytes) {
+      if (bytes < short_bytes) return undefined
+      // Strangers get tokens of devices at will.
+      const isStranger = caller.kind === 'anonymous' || caller.kind === 'device'
+      const share = isStranger ? strangersBodies : bodies
+      const owner = isStranger ? neighbourhood(caller.source) : ownerOf(caller)
+      if (!share.take(owner, bytes))
+        throw new Failure('tooMany', { retryAfter: 10, headers: { connection: 'close' } })
+      return { [Symbol.dispose]: () => share.count(owner, -bytes) }
+    },
   }
-}
-
-/** Whose turn a call takes. Open operations have limits of their own, by address. */
-function keysOf(caller: Caller): { readonly person: string | undefined; readonly signIn: string } {
-  if (caller.kind === 'user') return { person: `user ${caller.id}`, signIn: signInOf(caller.token_id) }
-  if (caller.kind === 'device') return { person: `device ${caller.uid}`, signIn: '' }
-  if (caller.kind === 'anonymous') return { person: undefined, signIn: '' }
-  // Apart from the person, who must be able to delete a key that somebody has stolen.
-  const maker = caller.created_by || caller.tenant_id
-  return { person: `keys of ${maker}`, signIn: `${caller.tenant_id} ${caller.name}` }
 }

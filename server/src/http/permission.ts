@@ -1,6 +1,8 @@
 // The permission to keep a WebSocket open. It is asked for again whenever news say that it may have ended,
 // and at the moment when what it rests on runs out. While the database does not answer nobody is shown out;
-// the question is repeated until there is an answer.
+// the question is repeated until there is an answer. The permission to be sent a long answer is asked for again after
+// each part of it.
+import { Failure } from '@hawser/contract/failures'
 
 export interface PermissionParts {
   /** Whether it still holds. Rejects when that cannot be found out. */
@@ -19,6 +21,26 @@ export interface Permission extends Disposable {
 export async function recheckAll(permissions: readonly Permission[]): Promise<void> {
   for (let at = 0; at < permissions.length; at += atOnce)
     await Promise.all(permissions.slice(at, at + atOnce).map(async (each) => each.recheck()))
+}
+
+/** Characters of a long answer between two questions. */
+const between_characters = 256 * 1024
+
+/** A long answer as far as its caller may have it; `ask` throws when the caller has lost the right to it. */
+export async function* whilePermitted(
+  pieces: AsyncIterable<string>,
+  ask: () => Promise<unknown>,
+): AsyncGenerator<string> {
+  let characters = 0
+  for await (const piece of pieces) {
+    yield piece
+    characters += piece.length
+    if (characters < between_characters) continue
+    characters = 0
+    await ask().catch((error: unknown) => {
+      if (error instanceof Failure && error.status < 500) throw error
+    })
+  }
 }
 
 const retry_ms = 5_000

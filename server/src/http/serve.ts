@@ -17,7 +17,7 @@ import { Readable } from 'node:stream'
 import { addresses, operations, type NamedOperation } from '@hawser/contract'
 import { Failure, failureHeader } from '@hawser/contract/failures'
 import { bodyLimit, type Page } from '@hawser/contract/operation'
-import type { Caller, Gate } from '../domain/callers/callers.ts'
+import type { Caller, CallTurn, Credentials, Gate } from '../domain/callers/callers.ts'
 import type { AllRules, CallEnd } from '../domain/callers/rules.ts'
 import { neighbourhood } from '../kit/address.ts'
 import type { Limiter } from '../kit/limiter.ts'
@@ -29,6 +29,7 @@ import { whereFrom, type ProxyHeaderOptions } from './client-address.ts'
 import { compressed } from './compress.ts'
 import type { Metrics } from './metrics.ts'
 import { isLostReader, showLostPage } from './pages.ts'
+import { whilePermitted } from './permission.ts'
 import { tooComplex, withinLimits } from './json-limits.ts'
 import { listSerialiser, pieces, serialiser, type Serialise } from './serialise.ts'
 import { isStrict, redirection, strictTransport, type HttpsParts } from './plain-requests.ts'
@@ -44,6 +45,8 @@ declare module 'fastify' {
 export interface HttpParts {
   rules: AllRules
   gate: Gate
+  /** Whose turn a call takes; undefined: an open operation. */
+  turnOf(caller: Caller): CallTurn | undefined
   log: Log
   /** Whose word about the caller's address counts. */
   believed: ProxyHeaderOptions
@@ -111,7 +114,12 @@ export function httpServer(parts: HttpParts): FastifyInstance {
     loggerInstance: log,
     logController: new LogController({ disableRequestLogging: true }),
     bodyLimit: largest_unread,
-    http: { maxHeaderSize: largest_head, shouldUpgradeCallback: (request) => sockets.isOne(request) },
+    http: {
+      maxHeaderSize: largest_head,
+      shouldUpgradeCallback: (request) => sockets.isOne(request),
+      // How late a request that took too long may be noticed.
+      connectionsCheckingInterval: 5_000,
+    },
     clientErrorHandler: answerBroken,
     // Load balancers probe with HEAD; it passes the same gate as GET and gets its headers.
     exposeHeadRoutes: true,
@@ -177,7 +185,7 @@ export function httpServer(parts: HttpParts): FastifyInstance {
     done()
   })
   for (const path of Object.keys(parts.doors)) parts.served.push(`${webSocket} ${path}`)
-  const calls = boundedCalls()
+  const calls = boundedCalls(parts.turnOf)
   for (const named of operations) for (const route of routesOf(named, parts, from, calls)) app.route(route)
   return app
 }
@@ -263,21 +271,29 @@ function routesOf(
       const wait = parts.openCalls.take(neighbourhood(origin.source))
       if (wait > 0) throw new Failure('tooMany', { retryAfter: wait })
     }
-    const { authorization, 'x-api-key': apiKey } = request.headers
     request.caller = await parts.gate.admit(
       op.access,
-      {
-        bearer: bearerOf(authorization),
-        apiKey: typeof apiKey === 'string' ? apiKey : undefined,
-        // A malformed one names no namespace, and no database is asked about it.
-        tenant:
-          !checkParams || checkParams(request.params)
-            ? (request.params as { tenant?: string }).tenant
-            : undefined,
-      },
+      credentialsOf(request),
       origin,
       (caller) => void (request.caller = caller),
     )
+    const body = calls.body(request.caller, lengthOfBody(request.raw, bodyLimit(op)))
+    if (body) whenOver(request.raw, reply.raw, () => body[Symbol.dispose]())
+  }
+
+  function credentialsOf({ headers, params }: FastifyRequest): Credentials {
+    const { authorization, 'x-api-key': apiKey } = headers
+    return {
+      bearer: bearerOf(authorization),
+      apiKey: typeof apiKey === 'string' ? apiKey : undefined,
+      // A malformed one names no namespace, and no database is asked about it.
+      tenant: !checkParams || checkParams(params) ? (params as { tenant?: string }).tenant : undefined,
+    }
+  }
+
+  function streamed(request: FastifyRequest, answer: AsyncIterable<unknown>): Readable {
+    const ask = () => parts.gate.admit(op.access, credentialsOf(request), request.caller)
+    return Readable.from(whilePermitted(pieces(op.answer, answer), ask), { objectMode: false })
   }
 
   function bodyOf(request: FastifyRequest): unknown {
@@ -314,10 +330,7 @@ function routesOf(
       reply.header('x-total-count', page.total)
       answer = page.items
     }
-    if (op.streamed)
-      return reply
-        .type(contentType)
-        .send(Readable.from(pieces(op.answer, answer as AsyncIterable<unknown>), { objectMode: false }))
+    if (op.streamed) return reply.type(contentType).send(streamed(request, answer as AsyncIterable<unknown>))
     const body = await compressed(request, reply, serialise(answer))
     const hasChanged = request.method !== 'GET' && request.method !== 'HEAD'
     if (body !== undefined) untilOver(calls.answer(request.caller, Buffer.byteLength(body), hasChanged))
@@ -344,6 +357,13 @@ function routesOf(
       inputCheck(named, httpPart) as ReturnType<FastifySchemaCompiler<unknown>>,
     handler: handle,
   }))
+}
+
+/** Bytes of the body; one that does not say its length may be as long as `most`. */
+function lengthOfBody({ headers }: IncomingMessage, most: number): number {
+  return headers['transfer-encoding'] === undefined
+    ? Math.min(Number(headers['content-length'] ?? 0), most)
+    : most
 }
 
 /** The signal is made when a rule wants it, or has to wait, which few do. */

@@ -67,6 +67,17 @@ export async function* blocks(file: Reading, from = magic.length, sum?: Buffer):
   }
 }
 
+/** The journal as far as it goes now: whoever reads it slowly must not see what is appended later. */
+export async function asOfNow(file: Reading): Promise<Reading> {
+  const size = await file.size()
+  return {
+    ...file,
+    size: async () => size,
+    at: async (offset, length) =>
+      offset < size ? file.at(offset, Math.min(length, size - offset)) : Buffer.alloc(0),
+  }
+}
+
 /** Throws JournalDamaged when it is no journal, or one of which not even the beginning was written. */
 export async function readHeader(file: Reading): Promise<Header> {
   if (!(await file.at(0, magic.length)).equals(magic)) throw new JournalDamaged('this is not a recording')

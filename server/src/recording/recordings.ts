@@ -22,7 +22,7 @@ import type { Appending, JournalStorage, Reading } from './storage/storage.ts'
 import type { RecordingKey } from './key.ts'
 import { audience, type Viewer } from './live.ts'
 import { flushSchedule } from './flush-schedule.ts'
-import { events, readEnd, readHeader } from './reader.ts'
+import { asOfNow, events, readEnd, readHeader } from './reader.ts'
 import type { Searched } from './search.ts'
 import { asBuffer, screenThread, type JournalCall } from './screen-thread.ts'
 import type { ScreenCalls } from './screen-worker.ts'
@@ -312,14 +312,15 @@ export function recordings(parts: RecordingParts): Recordings {
     return found
   }
 
-  /** Opens a journal to read all of it. */
+  /** Opens a journal to read all that it has now. */
   async function* whole<T>(
     name: JournalName,
     read: (header: Header, all: AsyncIterable<JournalEvent>) => AsyncIterable<T>,
   ): AsyncGenerator<T> {
     await flushed(name)
-    await using file = await storage.read(name)
+    await using going = await storage.read(name)
     try {
+      const file = await asOfNow(going)
       yield* read(await readHeader(file), events(file))
     } catch (error) {
       throw asFailure(error)

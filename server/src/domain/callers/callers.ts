@@ -109,6 +109,21 @@ export function signInOf(token_id: string): string {
   return token_id.split('.', 1)[0] ?? ''
 }
 
+/** Whose turn a call takes. People share what the server can do, and sign-ins of a person the turns of that person. */
+export interface CallTurn {
+  readonly person: string
+  readonly signIn: string
+}
+
+/** API keys have a turn apart from their maker, who must be able to delete one that somebody has stolen. */
+export function turnOf(caller: Caller): CallTurn | undefined {
+  if (caller.kind === 'anonymous') return undefined
+  if (caller.kind === 'user') return { person: `user ${caller.id}`, signIn: signInOf(caller.token_id) }
+  if (caller.kind === 'device') return { person: `device ${caller.uid}`, signIn: '' }
+  const maker = caller.created_by || caller.tenant_id
+  return { person: `keys of ${maker}`, signIn: `${caller.tenant_id} ${caller.name}` }
+}
+
 /**
  * The user of a token, with the present role. Undefined when the token does not count any more: its sign-in was
  * ended, or the password changed.

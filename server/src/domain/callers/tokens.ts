@@ -55,6 +55,8 @@ export interface Tokens {
 
 export const user_token_hours = 72
 const remembered_tokens = 50_000
+/** Longer tokens carry long descriptions of devices, and are verified each time. */
+const longestRemembered_characters = 2048
 const reload_ms = 1000
 /** Clocks of nodes differ: a token that another node made a moment ago may seem to come from the future. */
 const skew_s = 600
@@ -104,11 +106,12 @@ export async function tokens({
 
     async verify(token) {
       const now = clock.now() / 1000
-      const known = verified.get(token)
+      const key = hashOf(token)
+      const known = verified.get(key)
       if (known) return known.exp > now ? known.claims : undefined
       const read = await readToken(token, keyOf, new Date(clock.now()))
       if (!read) return undefined
-      verified.set(token, read)
+      if (token.length <= longestRemembered_characters) verified.set(key, read)
       return read.claims
     },
   }
