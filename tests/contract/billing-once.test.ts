@@ -33,35 +33,41 @@ const delays = fc.array(fc.tuple(fc.integer({ min: 0, max: 40 }), fc.integer({ m
 })
 
 describe.each(oneDatabase)('on %s', (_, options) => {
-  test('two to twenty calls, at once or soon after each other, make one subscription and one invoice', async () => {
-    const schedules = fc.array(fc.integer({ min: 0, max: 250 }), { minLength: 2, maxLength: 20 })
-    await fc.assert(
-      fc.asyncProperty(schedules, delays, async (starts, pauses) => {
-        await using place = await startBilled(await options())
-        await place.customer()
-        let turn = 0
-        place.stripe.meet(async (when) => {
-          const [before, after] = pauses[turn++ % pauses.length]!
-          await sleep(when === 'asked' ? before : after)
-        })
-        const outcomes = await Promise.allSettled(
-          starts.map(async (start) => {
-            await sleep(start)
-            await place.owner.billing.createSubscription()
-          }),
-        )
-        place.stripe.well()
-        for (const outcome of outcomes)
-          if (outcome.status === 'rejected')
-            expect(outcome.reason).toMatchObject({
-              body: { code: expect.stringMatching(/^(subscription_exists|provider_busy)$/) as unknown },
-            })
-        expect([place.stripe.kept.subscription.size, charged(place).length]).toEqual([1, 1])
-        expect(await place.namespace()).toMatchObject({ max_devices: -1, billing: { active: true } })
-      }),
-      { numRuns: times(4, 25) },
-    )
-  })
+  // Each run has a server of its own.
+  const timeout = times(60_000, 300_000)
+  test(
+    'two to twenty calls, at once or soon after each other, make one subscription and one invoice',
+    { timeout },
+    async () => {
+      const schedules = fc.array(fc.integer({ min: 0, max: 250 }), { minLength: 2, maxLength: 20 })
+      await fc.assert(
+        fc.asyncProperty(schedules, delays, async (starts, pauses) => {
+          await using place = await startBilled(await options())
+          await place.customer()
+          let turn = 0
+          place.stripe.meet(async (when) => {
+            const [before, after] = pauses[turn++ % pauses.length]!
+            await sleep(when === 'asked' ? before : after)
+          })
+          const outcomes = await Promise.allSettled(
+            starts.map(async (start) => {
+              await sleep(start)
+              await place.owner.billing.createSubscription()
+            }),
+          )
+          place.stripe.well()
+          for (const outcome of outcomes)
+            if (outcome.status === 'rejected')
+              expect(outcome.reason).toMatchObject({
+                body: { code: expect.stringMatching(/^(subscription_exists|provider_busy)$/) as unknown },
+              })
+          expect([place.stripe.kept.subscription.size, charged(place).length]).toEqual([1, 1])
+          expect(await place.namespace()).toMatchObject({ max_devices: -1, billing: { active: true } })
+        }),
+        { numRuns: times(4, 25) },
+      )
+    },
+  )
 })
 
 test('a second call that asked before the first was done creates nothing, whenever it goes on', async () => {

@@ -1,7 +1,7 @@
 // Concurrency limits: how many tasks run at once, in what order the others follow, when the queue is full,
 // and that a task that fails frees its slot like any other.
 import { describe, expect, test } from 'vitest'
-import { concurrencyLimiter, concurrencyByKey } from './concurrency.ts'
+import { concurrencyByKey } from './concurrency.ts'
 
 /** A piece of work that ends when it is told to, and remembers that it began. */
 function work(begun: string[], name: string) {
@@ -22,10 +22,16 @@ function taking<T>(taken: Promise<T> | undefined): Promise<T> {
 /** Lets everything that is ready happen. */
 const settle = () => new Promise((resolve) => setImmediate(resolve))
 
-describe('concurrencyLimiter', () => {
+/** The queue of a single key. */
+function queueOf(waiting: number, each: number) {
+  const queue = concurrencyByKey(waiting, { each })
+  return { run: <T>(task: () => Promise<T>) => queue.run('a', task) }
+}
+
+describe('the queue of a key', () => {
   test('as many run as may at once, the others follow in the order they came', async () => {
     const begun: string[] = []
-    const queue = concurrencyLimiter({ atOnce: 2, waiting: 10 })
+    const queue = queueOf(10, 2)
     const pieces = ['a', 'b', 'c', 'd'].map((name) => work(begun, name))
     const taken = pieces.map((piece) => taking(queue.run(piece.run)))
     await settle()
@@ -44,7 +50,7 @@ describe('concurrencyLimiter', () => {
 
   test('nobody joins a full queue, and there is room again when one has left it', async () => {
     const begun: string[] = []
-    const queue = concurrencyLimiter({ atOnce: 1, waiting: 1 })
+    const queue = queueOf(1, 1)
     const [first, second, third, fourth] = ['1', '2', '3', '4'].map((name) => work(begun, name))
     const running = queue.run(first!.run)
     const waiting = queue.run(second!.run)
@@ -62,7 +68,7 @@ describe('concurrencyLimiter', () => {
 
   test('a failure reaches the one who asked, and the next gets the place', async () => {
     const begun: string[] = []
-    const queue = concurrencyLimiter({ atOnce: 1, waiting: 5 })
+    const queue = queueOf(5, 1)
     const [bad, good] = ['bad', 'good'].map((name) => work(begun, name))
     const taken = [queue.run(bad!.run), queue.run(good!.run)]
     bad!.fail(new Error('the rope broke'))

@@ -1,37 +1,6 @@
-// Limits how many tasks run at once: at most `atOnce` run, at most `waiting` wait in a queue, and further
-// ones are refused. For expensive work (password hashing), for work that must not overlap for one subject
-// (guesses at one account), and for threads that namespaces share in turns.
-
-export interface ConcurrencyLimiter {
-  /** Runs the task as soon as it may; undefined when the queue is full. */
-  run<T>(task: () => Promise<T>): Promise<T> | undefined
-  /** Tasks in the queue. */
-  readonly waiting: number
-}
-
-export function concurrencyLimiter(options: { atOnce: number; waiting: number }): ConcurrencyLimiter {
-  let running = 0
-  const queue: (() => void)[] = []
-  /** The slot passes straight to the next in the queue; it is never free in between. */
-  const leave = (): void => {
-    const next = queue.shift()
-    if (next) next()
-    else running--
-  }
-  return {
-    get waiting() {
-      return queue.length
-    },
-    run(task) {
-      if (running < options.atOnce) {
-        running++
-        return task().finally(leave)
-      }
-      if (queue.length >= options.waiting) return undefined
-      return new Promise<void>((resolve) => queue.push(resolve)).then(task).finally(leave)
-    },
-  }
-}
+// Limits how many tasks run at once; others wait in a queue for each key, and further ones are refused. For
+// expensive work (password hashing), for work that must not overlap for one subject (guesses at one account), and
+// for threads that namespaces share in turns.
 
 export interface QueueOptions {
   /** Ends the wait for a turn; a task that runs has to heed it by itself. */

@@ -218,7 +218,6 @@ export function sessionEvents(parts: SessionEventParts, ofPerson = ofPerson_byte
       return one
     }
 
-
     /** Each takes the place of an entry. */
     function writeSummaries(): void {
       for (const [action, { more, some }] of allowances) {
