@@ -89,7 +89,7 @@ test('who says something all the time and never answers a ping is given up', asy
     const heard = vi.fn<() => void>()
     const closed = vi.fn<() => void>()
     socket.on('message', heard).on('close', closed).resume()
-    keepalive(socket, { every_ms: 30_000, timeout_ms: 15_000 })
+    keepalive(socket, { every_ms: 30_000, timeout_ms: 15_000, mustAnswer_ms: 300_000 })
     let said = 0
     while (said < 200 && closed.mock.calls.length === 0) {
       line.write(wsBinary(Buffer.from('x')))

@@ -8,8 +8,10 @@ import net from 'node:net'
 import fastify from 'fastify'
 import { expect, test } from 'vitest'
 import { sample } from '@hawser/contract/examples'
+import { Failure } from '@hawser/contract/failures'
 import { theServer } from '../../server/src/domain/audit/audit.ts'
 import { turnOf, type Caller } from '../../server/src/domain/callers/callers.ts'
+import { answerFailure } from '../../server/src/http/answer.ts'
 import { boundedCalls, whenOver } from '../../server/src/http/bounded-requests.ts'
 import { serveDocs } from '../../server/src/http/docs.ts'
 import { eventually } from '../harness/eventually.ts'
@@ -171,6 +173,9 @@ test('answers that a person does not read are counted together, and what was cha
   const one = (hasChanged = false): Disposable | undefined => calls.answer(user('u'), mebibyte, hasChanged)
   for (let count = 0; count < 96; count += 1) held.push(one())
   expect(() => one()).toThrow()
+  // Nothing is changed for those who do not read the answers.
+  expect(() => calls.mayAnswer(user('u', 'another namespace'))).toThrow()
+  calls.mayAnswer(user('somebody else'))
   held.push(one(true))
   for (let count = 0; count < 32; count += 1) calls.answer(user('somebody else'), mebibyte, false)
   for (const answer of held) answer?.[Symbol.dispose]()
@@ -194,6 +199,43 @@ test('what is held for a call is given back once when its connection is lost', a
   await closed
   await new Promise(setImmediate)
   expect(over).toBe(1)
+})
+
+test('strangers and tokens of devices, which anybody gets, take nothing of what people have', () => {
+  const calls = boundedCalls(turnOf)
+  const strangers = Array.from({ length: 3_000 }, (_, index) => {
+    const source = `2001:db8:${index.toString(16)}::1`
+    return (
+      index % 2 === 0 ? { kind: 'anonymous', source } : { kind: 'device', uid: `${index}`, source }
+    ) as Caller
+  })
+  const refused = strangers.filter((stranger) => {
+    try {
+      calls.answer(stranger, 500 * 1024, false)
+      return false
+    } catch {
+      return true
+    }
+  })
+  expect(refused.length).toBeGreaterThan(2_500)
+  calls.answer(user('u'), 1024 * 1024, false)
+})
+
+test('a refusal in the place of a compressed answer can be read', async () => {
+  await using app = fastify()
+  app.setErrorHandler<Failure>((error, request, reply) => answerFailure(error, request, reply))
+  app.get('/', (_, reply) => {
+    reply.headers({ 'content-encoding': 'gzip', 'x-total-count': '7' })
+    throw new Failure('tooMany', { retryAfter: 10 })
+  })
+  const { statusCode, headers, body } = await app.inject('/')
+  expect([statusCode, headers['retry-after'], JSON.parse(body)]).toEqual([
+    429,
+    '10',
+    { message: expect.any(String) as string },
+  ])
+  expect(headers).not.toHaveProperty('content-encoding')
+  expect(headers).not.toHaveProperty('x-total-count')
 })
 
 test('a page of large entries ends early, and the pages together have them all', async () => {

@@ -1,7 +1,7 @@
 // Pings of the WebSocket itself, for sockets that carry no session that pings. A socket on which nothing at
-// all came for the time limit after a ping is terminated, and so is one that says something now and then, but
-// answers no ping for minutes: a peer that reads nothing would stay for ever. A socket that is paused, because
-// our own reader is slow, is spared: its pong may have come and wait; if the peer is gone, TCP will say so.
+// all came for the time limit after a ping is terminated, and with `mustAnswer_ms` also one that sends data but
+// answers no ping: a peer that reads nothing would stay for ever. A socket that is paused, because our own
+// reader is slow, is spared: its pong may have come and wait; if the peer is gone, TCP will say so.
 import { WebSocket } from 'ws'
 
 /** When to ping, and when to give up. */
@@ -10,15 +10,15 @@ export interface PingOptions {
   /** At most this long without an answer. */
   readonly timeout_ms: number
   readonly onPong?: () => void
+  /** The longest time without a pong, for peers that send little: an answer waits behind what was sent before it. */
+  readonly mustAnswer_ms?: number
 }
-
-/** A busy peer answers within this time: its answer waits behind what it and we have sent before. */
-const longest_ms = 5 * 60_000
 
 /** Pings the socket until it is disposed of or the socket closes. */
 export function keepalive(socket: WebSocket, options: PingOptions): Disposable {
   let heard = false
   let answered = false
+  const { mustAnswer_ms = Infinity } = options
   let unanswered_ms = 0
   let timer: NodeJS.Timeout
 
@@ -36,7 +36,7 @@ export function keepalive(socket: WebSocket, options: PingOptions): Disposable {
   }
   const check = (): void => {
     if (!answered && !socket.isPaused) unanswered_ms += options.timeout_ms
-    if ((!heard && !socket.isPaused) || unanswered_ms > longest_ms) {
+    if ((!heard && !socket.isPaused) || unanswered_ms > mustAnswer_ms) {
       stop()
       return socket.terminate()
     }

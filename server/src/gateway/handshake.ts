@@ -91,11 +91,10 @@ export function handshake(
   let named: { readonly claim: IdentityClaims; readonly key: Buffer } | undefined
   const personOf = async (claim: IdentityClaims): Promise<SessionPerson | undefined> =>
     patiently(parts.clock, signal, () => parts.identities.personOf(claim))
-  const origin = async ({ device }: Reachable): Promise<LoginOrigin> => ({
-    via: named ? 'cli' : 'ssh',
-    person: named?.claim.tenant_id === device.tenant_id ? await personOf(named.claim) : undefined,
-    client,
-  })
+  const origin = async ({ device }: Reachable): Promise<LoginOrigin> => {
+    const person = named?.claim.tenant_id === device.tenant_id ? await personOf(named.claim) : undefined
+    return { via: person ? 'cli' : 'ssh', person, client }
+  }
   const login = openLogin(parts, uid, source, origin, report, log, signal)
   let typing: NodeJS.Timeout | undefined
   let bannerSent = false

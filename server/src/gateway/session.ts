@@ -56,7 +56,7 @@ export interface SessionParts {
   isThere(device: LoggedIn['to']['device']): Promise<boolean>
   /** Whether the firewall lets somebody at this address in to this user of the device. */
   mayReach(to: LoggedIn['to'], username: string, source: string): Promise<boolean>
-  /** Why the login no longer counts: its membership or API key is gone, or its public key lets it in no more. */
+  /** Why the login no longer counts: its membership or API key is gone, or its public key no longer allows it. */
   lostRight(login: HeldFor): Promise<string | undefined>
   /** Whether a session may wait for its person. */
   mayWait(held: HeldFor): Promise<boolean>

@@ -85,7 +85,7 @@ export function sharedTerminal(parts: SharingParts): SharedTerminal & { decide(d
   let last = 0
   /** Who alone types; undefined: everybody who may. */
   let driver: number | undefined
-  /** Turns of the person that nobody was told of since the last one that was told. */
+  /** The person's turns since the last one that was announced. */
   let untold = 0
   let rule: SizeRule = 'smallest'
   /** The question on the person's screen; without a seat: whether everybody goes back to watching. */

@@ -82,6 +82,8 @@ export function answerFailure(
   const broken = (failure.status >= 500 && !isHealth) || failure.kind === 'recordingDamaged'
   if (broken && !left && mayLog())
     request.log.error({ event: 'request.failed', operation: named?.id, err: failure.cause ?? failure })
+  // Headers of the answer that it would have been.
+  for (const name of ['content-encoding', 'x-total-count']) reply.removeHeader(name)
   return (
     reply
       .code(failure.status)

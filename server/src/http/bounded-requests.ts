@@ -9,10 +9,11 @@ import { Failure } from '@hawser/contract/failures'
 import type { Caller, CallTurn } from '../domain/callers/callers.ts'
 import { neighbourhood } from '../kit/address.ts'
 import { concurrencyByKey, placesByKey, type KeyLimiter, type QueueOptions } from '../kit/concurrency.ts'
-import { fairShare } from '../kit/fair-share.ts'
+import { fairShare, type FairShare } from '../kit/fair-share.ts'
 
 /** Requests of one connection without an answer. Browsers and proxies send one at a time. */
 const mostOfConnection = 4
+const mostListeners = 8 * mostOfConnection
 /** Calls of one person that run at a time, and those of one sign-in that wait for their turn. */
 const running = 8
 const waiting = 256
@@ -22,11 +23,11 @@ const mostSignIns = 100
 const mostStreams = 8
 /** Calls of one person that run or wait on threads that all share. */
 const mostOnThreads = 16
-/** Memory for answers that are made and that nobody has read; nobody may take most of it. */
+/** Memory for answers that nobody has read, and for bodies of requests; nobody may take most of it. */
 const unread_bytes = 256 * 1024 * 1024
-/** Memory for bodies of requests: those of strangers, which networks share, and those of people and their keys. */
-const strangersBodies_bytes = 64 * 1024 * 1024
 const bodies_bytes = 128 * 1024 * 1024
+/** The same for strangers, which their networks share: they get tokens of devices at will, and addresses of a /48. */
+const ofStrangers_bytes = 64 * 1024 * 1024
 /** Shorter answers and bodies are not counted: the connections themselves take more. */
 const short_bytes = 4 * 1024
 
@@ -47,6 +48,8 @@ export function boundConnections(server: Server): void {
     const { socket } = request
     // Requests that came with the one too many.
     if (socket.destroyed) return
+    // Each request may listen for its end several times.
+    if (!unanswered.has(socket)) socket.setMaxListeners(mostListeners)
     const count = (unanswered.get(socket) ?? 0) + 1
     if (count > mostOfConnection) {
       socket.destroy()
@@ -87,9 +90,11 @@ export interface BoundedCalls {
   stream(caller: Caller): Disposable
   /** A place for a call that takes its turn on a thread. */
   onThread(caller: Caller): Disposable
+  /** Throws when too much of what the caller was answered waits to be read: before a change, which must be answered. */
+  mayAnswer(caller: Caller): void
   /**
-   * Counts an answer until this is disposed. Throws when too much of what the caller was answered waits to be read,
-   * unless the call has changed something: then it is answered in any case.
+   * Counts an answer until this is disposed. Throws when too much waits to be read, unless the call has changed
+   * something: then it is answered in any case.
    */
   answer(caller: Caller, bytes: number, hasChanged: boolean): Disposable | undefined
   /** Counts a body that is about to be read until this is disposed. Throws when there is no memory left for it. */
@@ -101,9 +106,18 @@ export function boundedCalls(turnOf: (caller: Caller) => CallTurn | undefined): 
   const turns = new Map<string, { readonly ofSignIns: KeyLimiter; calls: number }>()
   const streams = placesByKey(mostStreams)
   const onThreads = placesByKey(mostOnThreads)
-  const unread = fairShare(unread_bytes)
-  const ownerOf = (caller: Caller): string => turnOf(caller)?.person ?? neighbourhood(caller.source)
-  const [strangersBodies, bodies] = [fairShare(strangersBodies_bytes), fairShare(bodies_bytes)]
+  const unread = { ofStrangers: fairShare(ofStrangers_bytes), ofPeople: fairShare(unread_bytes) }
+  const bodies = { ofStrangers: fairShare(ofStrangers_bytes), ofPeople: fairShare(bodies_bytes) }
+  const personOf = (caller: Caller): string => turnOf(caller)?.person ?? neighbourhood(caller.source, 48)
+  /** Out of which memory a caller takes, and whose part of it. */
+  function shareOf(caller: Caller, memory: typeof unread): { share: FairShare; owner: string } {
+    const isStranger = caller.kind === 'anonymous' || caller.kind === 'device'
+    return isStranger
+      ? { share: memory.ofStrangers, owner: neighbourhood(caller.source, 48) }
+      : { share: memory.ofPeople, owner: personOf(caller) }
+  }
+  const tooMuchUnread = (): Failure =>
+    new Failure('tooMany', { message: 'Too many answers wait to be read.', retryAfter: 10 })
   return {
     async run(caller, call, end) {
       const turnTaken = turnOf(caller)
@@ -125,29 +139,29 @@ export function boundedCalls(turnOf: (caller: Caller) => CallTurn | undefined): 
       }
     },
     stream(caller) {
-      const place = streams(ownerOf(caller))
+      const place = streams(personOf(caller))
       if (place) return place
       throw new Failure('tooMany', { message: 'Too many downloads are under way.', retryAfter: 10 })
     },
     onThread(caller) {
-      const place = onThreads(ownerOf(caller))
+      const place = onThreads(personOf(caller))
       if (place) return place
       throw new Failure('tooMany', { retryAfter: 1 })
     },
+    mayAnswer(caller) {
+      const { share, owner } = shareOf(caller, unread)
+      if (!share.hasRoom(owner, short_bytes)) throw tooMuchUnread()
+    },
     answer(caller, bytes, hasChanged) {
       if (bytes < short_bytes) return undefined
-      const owner = ownerOf(caller)
-      if (hasChanged) unread.count(owner, bytes)
-      else if (!unread.take(owner, bytes))
-        throw new Failure('tooMany', { message: 'Too many answers wait to be read.', retryAfter: 10 })
-      return { [Symbol.dispose]: () => unread.count(owner, -bytes) }
+      const { share, owner } = shareOf(caller, unread)
+      if (hasChanged) share.count(owner, bytes)
+      else if (!share.take(owner, bytes)) throw tooMuchUnread()
+      return { [Symbol.dispose]: () => share.count(owner, -bytes) }
     },
     body(caller, bytes) {
       if (bytes < short_bytes) return undefined
-      // Strangers get tokens of devices at will.
-      const isStranger = caller.kind === 'anonymous' || caller.kind === 'device'
-      const share = isStranger ? strangersBodies : bodies
-      const owner = isStranger ? neighbourhood(caller.source) : ownerOf(caller)
+      const { share, owner } = shareOf(caller, bodies)
       if (!share.take(owner, bytes))
         throw new Failure('tooMany', { retryAfter: 10, headers: { connection: 'close' } })
       return { [Symbol.dispose]: () => share.count(owner, -bytes) }

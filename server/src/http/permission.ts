@@ -26,7 +26,7 @@ export async function recheckAll(permissions: readonly Permission[]): Promise<vo
 /** Characters of a long answer between two questions. */
 const between_characters = 256 * 1024
 
-/** A long answer as far as its caller may have it; `ask` throws when the caller has lost the right to it. */
+/** Passes on a long answer until the caller loses the right to it; `ask` throws then. */
 export async function* whilePermitted(
   pieces: AsyncIterable<string>,
   ask: () => Promise<unknown>,

@@ -121,7 +121,7 @@ export function httpServer(parts: HttpParts): FastifyInstance {
       connectionsCheckingInterval: 5_000,
     },
     clientErrorHandler: answerBroken,
-    // Load balancers probe with HEAD; it passes the same gate as GET and gets its headers.
+    // Load balancers probe with HEAD; it passes the same gate as GET and gets its headers, unless the answer is streamed.
     exposeHeadRoutes: true,
     requestTimeout: 30_000,
     keepAliveTimeout: 72_000,
@@ -314,6 +314,8 @@ function routesOf(
     const untilOver = (held: Disposable | undefined): void => {
       if (held) whenOver(request.raw, reply.raw, () => held[Symbol.dispose]())
     }
+    const isChange = request.method !== 'GET' && request.method !== 'HEAD'
+    if (isChange && op.answer) calls.mayAnswer(request.caller)
     if (op.streamed) untilOver(calls.stream(request.caller))
     const isOnThread = onThreads.has(id)
     if (isOnThread) untilOver(calls.onThread(request.caller))
@@ -332,8 +334,7 @@ function routesOf(
     }
     if (op.streamed) return reply.type(contentType).send(streamed(request, answer as AsyncIterable<unknown>))
     const body = await compressed(request, reply, serialise(answer))
-    const hasChanged = request.method !== 'GET' && request.method !== 'HEAD'
-    if (body !== undefined) untilOver(calls.answer(request.caller, Buffer.byteLength(body), hasChanged))
+    if (body !== undefined) untilOver(calls.answer(request.caller, Buffer.byteLength(body), isChange))
     return reply.type(contentType).send(body)
   }
 

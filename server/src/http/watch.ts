@@ -26,7 +26,7 @@ import type { Viewer } from '../recording/live.ts'
 
 export const watchPath = livePath
 
-const ping = { every_ms: 30_000, timeout_ms: 15_000 }
+const ping = { every_ms: 30_000, timeout_ms: 15_000, mustAnswer_ms: 300_000 }
 /** Who asks may not; anything else says nothing about them. */
 const refusals = new Set([401, 403])
 const goodbye = 1000
@@ -265,7 +265,7 @@ export function watchEndpoint({ gate, tickets, sessions, shared, isHere, url, on
     let isShown = isViewer
     const say = (message: LiveMessage): void => {
       viewer.say(message)
-      // Closed without a goodbye, which would change who is there while everybody is told of that.
+      // Closed without a goodbye, because a goodbye would change who is there while everybody is being told.
       if (viewer.waiting() > mostWaiting_bytes) socket.terminate()
     }
     const seat = terminal.enter({

@@ -101,7 +101,7 @@ export class BoundedMap<K, V> {
     this.#append(entry)
   }
 
-  /** The entry itself goes on to know its neighbours, for loops that are at it. */
+  /** The entry itself keeps its neighbours, for loops that are at it. */
   #unlink({ older, newer }: Entry<K, V>): void {
     if (older) older.newer = newer
     else this.#oldest = newer

@@ -1,33 +1,39 @@
-// Memory that namespaces share. Of three quarters of it a namespace may take as much as is left for all others:
-// one that wants everything gets half of it, and the next one half of the rest. The last quarter is for namespaces
-// that have little, so that an account with many namespaces leaves room for others.
+// Memory that owners share: namespaces, people or networks. Of three quarters of it an owner may take as much as is left
+// for all others: one that wants everything gets half of it, and the next one half of the rest. The last quarter is for
+// owners that have little, so that an account with many namespaces leaves room for others.
 
 export interface FairShare {
-  /** Takes more for the namespace; false: there is not enough left for it. */
-  take(tenant_id: string, bytes: number): boolean
+  /** Whether the owner may take more. */
+  hasRoom(owner: string, bytes: number): boolean
+  /** Takes more for the owner; false: there is not enough left for it. */
+  take(owner: string, bytes: number): boolean
   /** Counts memory whether or not there is room for it; negative: it is free again. */
-  count(tenant_id: string, bytes: number): void
+  count(owner: string, bytes: number): void
   readonly held_bytes: number
 }
 
 export function fairShare(most: number): FairShare {
   const little_bytes = most / 512
-  const ofNamespace = new Map<string, number>()
+  const held_bytes = new Map<string, number>()
   let total_bytes = 0
-  const count = (tenant_id: string, bytes: number): void => {
+  const count = (owner: string, bytes: number): void => {
     total_bytes += bytes
-    const held = (ofNamespace.get(tenant_id) ?? 0) + bytes
-    if (held > 0) ofNamespace.set(tenant_id, held)
-    else ofNamespace.delete(tenant_id)
+    const held = (held_bytes.get(owner) ?? 0) + bytes
+    if (held > 0) held_bytes.set(owner, held)
+    else held_bytes.delete(owner)
+  }
+  const hasRoom = (owner: string, bytes: number): boolean => {
+    const own_bytes = (held_bytes.get(owner) ?? 0) + bytes
+    const left_bytes = most - (total_bytes + bytes)
+    return own_bytes <= little_bytes ? left_bytes >= 0 : own_bytes <= left_bytes - most / 4
   }
   return {
     count,
-    take(tenant_id, bytes) {
-      const own_bytes = (ofNamespace.get(tenant_id) ?? 0) + bytes
-      const left_bytes = most - (total_bytes + bytes)
-      const hasRoom = own_bytes <= little_bytes ? left_bytes >= 0 : own_bytes <= left_bytes - most / 4
-      if (hasRoom) count(tenant_id, bytes)
-      return hasRoom
+    hasRoom,
+    take(owner, bytes) {
+      const may = hasRoom(owner, bytes)
+      if (may) count(owner, bytes)
+      return may
     },
     get held_bytes() {
       return total_bytes

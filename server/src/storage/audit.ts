@@ -224,7 +224,6 @@ export function auditLogStore({ db, reader }: AllNamespaces) {
      * there are none left.
      */
     async removeOld(tenant_id: string, step: number): Promise<boolean> {
-      // By the reader, so that others have their turn between two steps.
       const { rows } = await sql<{ oldest: number | null; first_seq: number | null }>`select
           (select min(seq) from audit_entries where tenant_id = ${tenant_id}) as oldest,
           (select first_seq from audit_heads where tenant_id = ${tenant_id}) as first_seq`.execute(reader)

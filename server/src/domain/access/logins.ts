@@ -146,15 +146,22 @@ export interface PastLogin {
   readonly shown: string | undefined
 }
 
-/** Whether a registered key would let the same person in again, by the same judgement as at a login. */
-export async function stillLetsIn(row: PublicKeyRow, device: DeviceRow, login: PastLogin): Promise<boolean> {
+/**
+ * Whether a registered key would let the same person in again, by the same judgement as at a login. Undefined: a pattern
+ * could not be run now.
+ */
+export async function stillLetsIn(
+  row: PublicKeyRow,
+  device: DeviceRow,
+  login: PastLogin,
+): Promise<boolean | undefined> {
   const { username, person, via, shown } = login
   const isCertificate = person.kind === 'certificate' || fingerprintSha256(lineOf(row)) !== shown
   if (isCertificate !== (row.certificate_authority === 1)) return false
   // Nobody but the key says who is at a plain SSH client.
   const owner = person.kind === 'user' ? person.id : null
   if (via === 'ssh' && row.owner !== owner) return false
-  return (await reaches(row, username, device)).applies === true
+  return (await reaches(row, username, device)).applies
 }
 
 /** Clients send everything before the last @. The user's name ends at the first @ of that. */

@@ -1,5 +1,6 @@
 // The audit log as administrators read it: pages, exports and the signed head; and its retention. An export
 // reads page after page as fast as its reader takes them, and ends at the head that it began with.
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import {
   defaultRetention_days,
   type AuditEntry,
@@ -113,22 +114,29 @@ export function auditLog({ stores, audit, signer, clock }: AuditLogParts): Audit
   async function* stepsOf(
     tenant_id: string,
     query: Omit<AuditQuery, 'limit' | 'window'>,
-    most = Infinity,
+    most: { readonly entries: number; readonly looked: number } = { entries: Infinity, looked: Infinity },
   ): AsyncGenerator<{ rows: AuditRow[]; isFull: boolean; characters: number; next: number | undefined }> {
     const side = query.after === undefined ? 'before' : 'after'
     let at = query[side]
-    let left = most
+    let { entries: left, looked } = most
     let step = reading.least
     do {
       const limit = Math.min(step, left)
-      const { rows, next } = await stores.of(tenant_id).audit.list({ ...query, [side]: at, limit, window })
+      const position = { [side]: at, limit, window: Math.min(window, looked) }
+      const { rows, next } = await stores.of(tenant_id).audit.list({ ...query, ...position })
       const characters = rows.reduce((sum, { detail }) => sum + detail.length, 0)
       yield { rows, isFull: rows.length === limit, characters, next }
       step = characters > reading.characters ? step >> 1 : step << 1
       step = Math.max(reading.least, Math.min(reading.most, step))
       left -= rows.length
+      if (next !== undefined && at !== undefined) looked -= Math.abs(next - at)
       at = next
-    } while (at !== undefined && left > 0)
+    } while (at !== undefined && left > 0 && looked > 0)
+  }
+
+  /** Removes what the head of a log no longer includes, in steps between which others have their turn. */
+  async function removeOld(tenant_id: string): Promise<void> {
+    while (await stores.auditLogs.removeOld(tenant_id, trimStep)) await nextTurn()
   }
 
   /** Oldest first, up to the head. */
@@ -161,18 +169,25 @@ export function auditLog({ stores, audit, signer, clock }: AuditLogParts): Audit
 
     async list({ query }, { tenant_id }) {
       const { before, after, limit, ...filter } = query
-      const oldest = (await stores.of(tenant_id).audit.head())?.first_seq ?? 1
-      const wanted = { ...filterOf(filter), oldest, before, after }
+      const wanted = filterOf(filter)
+      const head = await stores.of(tenant_id).audit.head()
+      if (!head) return { entries: [], next: null }
+      const end = after === undefined ? (before ?? head.seq + 1) : before
+      const range = { oldest: head.first_seq, before: end, after }
       const entries: AuditEntry[] = []
-      let characters = 0
-      for await (const step of stepsOf(tenant_id, wanted, limit)) {
+      let [characters, next] = [0, null as number | null]
+      for await (const step of stepsOf(
+        tenant_id,
+        { ...wanted, ...range },
+        { entries: limit, looked: window },
+      )) {
         for (const row of step.rows) entries.push(presentEntry(tenant_id, row))
         characters += step.characters
+        next = step.next ?? null
         // A step that found fewer has looked at as many as one call may.
-        const isOver = !step.isFull || entries.length === limit || characters > longestPage
-        if (isOver) return { entries, next: step.next ?? null }
+        if (!step.isFull || characters > longestPage) break
       }
-      return { entries, next: null }
+      return { entries, next }
     },
 
     head: (_, { tenant_id }) => headOf(tenant_id),
@@ -227,10 +242,9 @@ export function auditLog({ stores, audit, signer, clock }: AuditLogParts): Audit
           return true
         })
         if (!removed) continue
-        while (await stores.auditLogs.removeOld(tenant_id, trimStep));
+        await removeOld(tenant_id)
       }
-      for (const tenant_id of await stores.auditLogs.headless())
-        while (await stores.auditLogs.removeOld(tenant_id, trimStep));
+      for (const tenant_id of await stores.auditLogs.headless()) await removeOld(tenant_id)
     },
   }
 }

@@ -401,10 +401,11 @@ export function audit({ stores, clock }: { stores: Stores; clock: Clock }): Audi
       const known =
         last && now - last.at < once_ms ? last : { at: now, networks: new Map<string, Promise<void>>() }
       const { networks } = known
-      const network = neighbourhood(source)
-      const most = hasWrittenTooMuch(writerOf(by)) ? 1 : mostNetworks
+      const writer = writerOf(by)
+      // Whoever has written too much has one entry for each sign-in.
+      const network = hasWrittenTooMuch(writer) ? `sign-in ${writer?.turn}` : neighbourhood(source)
       // Callers that come before the entry is written wait for the same one.
-      if (networks.has(network) || networks.size >= most) return networks.get(network)
+      if (networks.has(network) || networks.size >= mostNetworks) return networks.get(network)
       const written = event(by, record)
       networks.set(network, written)
       seen.set(key, known)

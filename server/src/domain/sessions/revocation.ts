@@ -129,8 +129,8 @@ export interface Revocation extends Disposable {
   /** Whether the namespace wants sessions on the device recorded now. */
   recordingOf(tenant_id: string, device_uid: string): Promise<RecordingSettings>
   /**
-   * Why a login no longer counts: a sentence if the membership or the API key behind it is gone, or if its public
-   * key would not let it in now.
+   * Why a login no longer counts: a sentence if its membership or API key is gone, or if its public key no longer
+   * allows it.
    */
   lostRight(login: HeldFor): Promise<string | undefined>
   /** Whether a session may wait for its person. */
@@ -199,7 +199,12 @@ export function revocation(parts: RevocationParts): Revocation {
     return held.person.kind === 'api-key' ? reasons.noKey : reasons.notMember
   }
 
-  async function lostRight(login: HeldFor, ask = newQuestions()): Promise<string | undefined> {
+  /** `inDoubt`: what counts where it cannot be found out now whether the key lets the login in. */
+  async function lostRight(
+    login: HeldFor,
+    ask = newQuestions(),
+    inDoubt = true,
+  ): Promise<string | undefined> {
     const lost = await lostPerson(login, ask)
     if (lost !== undefined || login.key === undefined) return lost
     const [key, device] = await Promise.all([
@@ -207,7 +212,8 @@ export function revocation(parts: RevocationParts): Revocation {
       ask.device(login.tenant_id, login.device_uid),
     ])
     if (!key) return reasons.noPublicKey
-    return device && (await stillLetsIn(key, device, login)) ? undefined : reasons.changedPublicKey
+    const letsIn = device !== undefined && ((await stillLetsIn(key, device, login)) ?? inDoubt)
+    return letsIn ? undefined : reasons.changedPublicKey
   }
 
   async function mayWait(held: HeldFor, ask = newQuestions()): Promise<boolean> {
@@ -218,7 +224,7 @@ export function revocation(parts: RevocationParts): Revocation {
     if (!namespace || namespace.hold_sessions === 0) return false
     const isAnybody = person.kind === 'unknown' && key === undefined
     if (isAnybody && namespace.hold_unknown === 0) return false
-    if ((await lostRight(held, ask)) !== undefined) return false
+    if ((await lostRight(held, ask, false)) !== undefined) return false
     return before === undefined || before === (await standing(held, ask))
   }
 
@@ -437,7 +443,7 @@ export function revocation(parts: RevocationParts): Revocation {
 
   return {
     recordingOf,
-    lostRight,
+    lostRight: async (login) => lostRight(login),
     mayWait,
     standing,
     async policyOf(tenant_id) {
