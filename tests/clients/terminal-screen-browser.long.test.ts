@@ -21,14 +21,15 @@ test('the last line, where the prompt is, is whole at every height of the window
   const cut: object[] = []
   for (let height = 600; height <= 1000; height += 20) {
     await page.setViewportSize({ width: 1280, height })
-    // The rows that fit are drawn by then.
+    // The window has its size, and the rows that fit are drawn by then.
     await eventually(async () => {
-      const { rows, most } = await page.evaluate<{ rows: number; most: number }>(`(() => {
+      const { inner, rows, most } = await page.evaluate<Record<'inner' | 'rows' | 'most', number>>(`(() => {
         const rows = document.querySelectorAll('.xterm-rows > div')
         const row = rows[0].getBoundingClientRect().height
-        return { rows: rows.length, most: Math.floor(document.querySelector('.terminal-fit').clientHeight / row) }
+        const most = Math.floor(document.querySelector('.terminal-fit').clientHeight / row)
+        return { inner: innerHeight, rows: rows.length, most }
       })()`)
-      expect(rows).toBe(most)
+      expect([inner, rows]).toEqual([height, most])
     })
     const { last, room } = await page.evaluate<{ last: number; room: number }>(`(() => {
       const bottom = (found) => found.getBoundingClientRect().bottom
