@@ -90,7 +90,10 @@ export interface BoundedCalls {
   stream(caller: Caller): Disposable
   /** A place for a call that takes its turn on a thread. */
   onThread(caller: Caller): Disposable
-  /** Throws when too much of what the caller was answered waits to be read: before a change, which must be answered. */
+  /**
+   * Throws when too much of what the caller was answered waits to be read: before a change, which must be answered.
+   * Strangers are not refused here, or a flood of theirs would keep everybody from signing in.
+   */
   mayAnswer(caller: Caller): void
   /**
    * Counts an answer until this is disposed. Throws when too much waits to be read, unless the call has changed
@@ -150,7 +153,7 @@ export function boundedCalls(turnOf: (caller: Caller) => CallTurn | undefined): 
     },
     mayAnswer(caller) {
       const { share, owner } = shareOf(caller, unread)
-      if (!share.hasRoom(owner, short_bytes)) throw tooMuchUnread()
+      if (share === unread.ofPeople && !share.hasRoom(owner, short_bytes)) throw tooMuchUnread()
     },
     answer(caller, bytes, hasChanged) {
       if (bytes < short_bytes) return undefined

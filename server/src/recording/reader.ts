@@ -67,7 +67,7 @@ export async function* blocks(file: Reading, from = magic.length, sum?: Buffer):
   }
 }
 
-/** The journal as far as it goes now: whoever reads it slowly must not see what is appended later. */
+/** Ends the journal where it ends now: a slow reader must not see what is appended later. */
 export async function asOfNow(file: Reading): Promise<Reading> {
   const size = await file.size()
   return {

@@ -102,7 +102,7 @@ export function auditStore(
         .insert('audit_heads', row)
         .onConflict((conflict) => conflict.doNothing())
         .executeTakeFirstOrThrow()
-      // Of a removed namespace with the same id, if the sweep has left any.
+      // Entries of a removed namespace with the same id, if the sweep has left any.
       if (numInsertedOrUpdatedRows === 1n) await context.remove('audit_entries').execute()
     },
     /**
@@ -220,7 +220,7 @@ export function auditLogStore({ db, reader }: AllNamespaces) {
       return rows.map(({ tenant_id }) => tenant_id)
     },
     /**
-     * Removes entries that the head does not include any more, at most `step` of them; without a head all go. False:
+     * Removes entries that the head no longer includes, at most `step` of them; without a head all go. False:
      * there are none left.
      */
     async removeOld(tenant_id: string, step: number): Promise<boolean> {

@@ -402,7 +402,7 @@ export function audit({ stores, clock }: { stores: Stores; clock: Clock }): Audi
         last && now - last.at < once_ms ? last : { at: now, networks: new Map<string, Promise<void>>() }
       const { networks } = known
       const writer = writerOf(by)
-      // Whoever has written too much has one entry for each sign-in.
+      // A person who has written too much has one entry for each sign-in.
       const network = hasWrittenTooMuch(writer) ? `sign-in ${writer?.turn}` : neighbourhood(source)
       // Callers that come before the entry is written wait for the same one.
       if (networks.has(network) || networks.size >= mostNetworks) return networks.get(network)
