@@ -1,8 +1,7 @@
-// Accept rules: which new devices of a namespace are accepted without a person. The rules are asked in the
-// order of their priority; the first that fits accepts the device and gives it tags. Without one a new device
-// waits as pending. A device that comes with an enrolment token is judged by the token alone.
-// The id of a namespace is no secret, and host name, MAC address and platform are what a device says about
-// itself. Only the source network is what the server sees.
+// Accept rules: which new devices of a namespace are accepted without a person. The first match by priority
+// accepts the device and gives it tags; without one it is pending. Only a device's enrolment token judges a
+// device that has one. The id of a namespace is no secret, and devices choose host name, MAC address and
+// platform; only the source network is certain.
 import Type, { type Static } from './type.ts'
 import { member } from './access.ts'
 import { sample } from './examples.ts'
@@ -10,7 +9,6 @@ import { Paging, Pattern, TenantId } from './fields.ts'
 import { PresetTags } from './enrolment-tokens.ts'
 import { operation } from './operation.ts'
 
-/** The most accept rules of one namespace. */
 export const mostAcceptRules = 100
 
 export const usualPriority = 100

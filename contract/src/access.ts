@@ -1,14 +1,14 @@
-// Who may call an operation. Every operation names one of these rules; there is no default, so that nothing
-// is open by accident. The server's gate turns an `Access` and a request into a caller or a refusal. The
-// access matrix of the reference and the refusals that the contract tests expect are derived from it.
+// Who may call an operation. Every operation names one of these rules, without a default, so that nothing is
+// open by accident. The server's gate turns an `Access` and a request into a caller or a refusal; the access
+// matrix of the reference and the refusals that the contract tests expect are derived from it.
 import Type, { type Static } from './type.ts'
 
-/** The roles, lowest first. Each may do everything that the ones before it may. */
+/** Lowest first. Each may do everything that the ones before it may. */
 export const roles = ['observer', 'operator', 'administrator', 'owner'] as const
 export const Role = Type.Enum([...roles], { description: 'A member’s role in a namespace.' })
 export type Role = Static<typeof Role>
 
-/** The roles that can be granted: nobody is made an owner but by the owner, who hands over. */
+/** Ownership cannot be granted, only handed over. */
 export const memberRoles = ['observer', 'operator', 'administrator'] as const satisfies readonly Role[]
 export type MemberRole = (typeof memberRoles)[number]
 
@@ -16,7 +16,7 @@ export function rank(role: Role): number {
   return roles.indexOf(role)
 }
 
-/** Whether `actor` may grant, change or remove `role`: its own and lower ones, but never the owner's. */
+/** Own and lower roles may be managed, but never the owner's. */
 export function mayManage(actor: Role, role: Role): boolean {
   return role !== 'owner' && rank(actor) >= rank(role)
 }
@@ -30,7 +30,6 @@ export type Access =
   | { readonly who: 'user-or-key' }
   /** A member of the caller's namespace, or of the one that the path names, with at least this role. */
   | { readonly who: 'member'; readonly role: Role; readonly apiKey: boolean; readonly of: 'caller' | 'path' }
-  /** A device with its own token. */
   | { readonly who: 'device' }
   /** The device that the resource belongs to, or a member with at least this role. */
   | { readonly who: 'device-or-member'; readonly role: Role; readonly apiKey: boolean }

@@ -1,5 +1,5 @@
-// Agents: the program on a device, which build of it runs there, and how it is brought up to date. An agent
-// reports its build with Auth device; the answer says whether to update. docs/decisions/0034 says how.
+// Agents: their builds and how they are brought up to date. An agent reports its build with Auth device; the
+// answer says whether to update. docs/decisions/0034 says how.
 import Type, { type Static } from './type.ts'
 import { member } from './access.ts'
 import { sample } from './examples.ts'
@@ -14,7 +14,7 @@ export const AgentUpdateMode = Type.Enum([...agentUpdateModes], {
 })
 export type AgentUpdateMode = Static<typeof AgentUpdateMode>
 
-/** `self`: the agent can update itself. The others say why it cannot. */
+/** `self`: the agent can update itself. The others name the obstacle. */
 export const updateAbilities = [
   'self',
   'package',
@@ -27,7 +27,6 @@ export type UpdateAbility = (typeof updateAbilities)[number]
 
 const Build = Type.String({ pattern: buildPattern })
 
-/** What Hawser's own agent adds to Auth device. */
 export const AgentReport = Type.Object({
   build: Type.Optional(Build),
   ability: Type.Optional(Type.Enum([...updateAbilities])),
@@ -49,7 +48,6 @@ export const AgentReport = Type.Object({
 })
 export type AgentReport = Static<typeof AgentReport>
 
-/** What Auth device tells Hawser's own agent. */
 export const AgentAnswer = Type.Object({
   update_key: Type.String({ description: 'The server’s update key, which an agent pins at first.' }),
   endorsements: Type.Optional(
@@ -71,7 +69,6 @@ export type AgentAnswer = Static<typeof AgentAnswer>
 
 export const agentStates = ['current', 'behind', 'updating', 'failed', 'unknown'] as const
 
-/** The agent as a device shows it. */
 export const DeviceAgent = Type.Object({
   build: Type.String({ description: 'Empty: the agent does not report one.' }),
   state: Type.Enum([...agentStates], {
@@ -83,7 +80,7 @@ export const DeviceAgent = Type.Object({
 })
 export type DeviceAgent = Static<typeof DeviceAgent>
 
-/** The shares of a namespace's devices that an automatic update reaches, one wave after the other. */
+/** The shares of a namespace's devices that the waves of an automatic update reach. */
 export const waveShares = [0.05, 0.25, 1] as const
 
 export const mostDevicesToUpdate = 1000
@@ -120,7 +117,7 @@ export const agents = {
         Type.Null(),
         Type.Object({
           share: Type.Number({ description: 'Of the devices, from 0 to 1.' }),
-          stopped: Type.String({ description: 'Why no further device is updated; empty: it goes on.' }),
+          stopped: Type.String({ description: 'Why no further device is updated; empty: updates continue.' }),
         }),
       ]),
     }),

@@ -1,5 +1,5 @@
-// API keys: credentials of a namespace, for scripts. A key never has a higher role than the member who
-// created it, and ends with that membership. The key itself is shown once; the server stores only its hash.
+// API keys: credentials of a namespace, for scripts. A key never has a higher role than its creator, and ends
+// with that membership. The key itself is shown once; the server stores only its hash.
 import Type, { type Static } from './type.ts'
 import { member, Role } from './access.ts'
 import { sample } from './examples.ts'

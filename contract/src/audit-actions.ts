@@ -1,5 +1,5 @@
-// What the audit log can say: every action with its sentence. An operation of the contract names its action
-// in its stanza; events that no operation causes (a session ends, a login is refused) are in this list, too.
+// Every action of the audit log, with its sentence. An operation of the contract names its action in its
+// stanza; events without an operation (a session ends, a login is refused) are in this list, too.
 
 const catalogue = {
   'device.enrolled': 'A new device joined.',
@@ -47,7 +47,7 @@ const catalogue = {
   'invitation.sent-again': 'An invitation was sent again, with a new link.',
   'invitation.withdrawn': 'An invitation was withdrawn.',
   'invitation.ended':
-    'An invitation ended, because whoever made it got a new password, or took a change of their account back.',
+    'An invitation ended, because its creator got a new password, or undid a change of the account.',
   'member.added': 'A user became a member.',
   'member.updated': 'The role of a member changed.',
   'member.removed': 'A membership ended.',
@@ -59,20 +59,20 @@ const catalogue = {
   'session.held': 'A session lost its client, and waits for its person to come back.',
   'session.resumed': 'A person continued a session with another client.',
   'session.watched': 'Somebody began to watch a session.',
-  'session.unwatched': 'Somebody does not watch a session any more.',
+  'session.unwatched': 'Somebody stopped watching a session.',
   'session.invitation.created': 'Somebody was invited to a session.',
-  'session.invitation.used': 'Somebody took an invitation to a session.',
+  'session.invitation.used': 'Somebody accepted an invitation to a session.',
   'session.invitation.revoked': 'An invitation to a session was revoked.',
   'session.consent.given': 'The person of a session allowed somebody to type in it.',
   'session.consent.refused': 'The person of a session did not allow somebody to type in it.',
-  'session.joined': 'Somebody may type in a session of somebody else from now on.',
-  'session.left': 'Somebody does not type in a session of somebody else any more.',
-  'session.control.taken': 'Somebody made themselves the only one who types in a session.',
-  'session.control.handed': 'Somebody made somebody else the only one who types in a session.',
+  'session.joined': 'Somebody was allowed to type in another person’s session.',
+  'session.left': 'Somebody stopped typing in another person’s session.',
+  'session.control.taken': 'Somebody took control of a session: only they can type.',
+  'session.control.handed': 'Somebody handed control of a session to another person.',
   'session.control.shared': 'Everybody who may type in a session can do so again.',
   'file.transferred': 'A file was read or written by SFTP in a session.',
   'forward.opened': 'A connection was forwarded in a session, to this address for the first time.',
-  'policy.updated': 'What is forbidden in sessions changed.',
+  'policy.updated': 'The session policy changed.',
   'policy.refused': 'The policy of the namespace forbade something in a session.',
   'login.refused': 'A login on a device was refused.',
   'recording.played': 'Somebody played or searched a recording.',
@@ -90,7 +90,7 @@ const catalogue = {
   'user.mfa.enabled': 'A second factor was switched on.',
   'user.mfa.disabled': 'A second factor was switched off.',
   'user.signed-in': 'Somebody signed in.',
-  'user.signed-out': 'Somebody signed out, or ended sign-ins of theirs.',
+  'user.signed-out': 'Somebody signed out, or ended other sign-ins.',
   'user.sign-in.refused': 'A sign-in was refused.',
   'billing.updated': 'The subscription or the payment method of a namespace changed.',
   'audit.exported': 'Somebody exported the audit log.',
@@ -107,16 +107,15 @@ const catalogue = {
 
 export type AuditAction = keyof typeof catalogue
 
-/** Action → the sentence that explains it. */
 export const auditActions: Readonly<Record<AuditAction, string>> = catalogue
 
 /**
- * What an operation leaves in the audit log: its action, one of several, or nothing, with the reason. An
- * operation that was refused, or that changed nothing, leaves no entry. A failed test of a receiver leaves one.
+ * The entry of an operation in the audit log: its action, one of several, or nothing, with the reason. An
+ * operation that was refused, or that changed nothing, leaves no entry. A failed test of a receiver leaves
+ * one.
  */
 export type AuditDeclaration = AuditAction | readonly AuditAction[] | { readonly none: string }
 
-/** The actions that an operation may leave. */
 export function declaredActions(declared: AuditDeclaration | undefined): readonly AuditAction[] {
   if (declared === undefined) return []
   if (typeof declared === 'string') return [declared]

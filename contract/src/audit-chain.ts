@@ -1,12 +1,10 @@
-// How the entries of an audit log are chained: every entry has the SHA-256 of the entry before it and of its
-// own text, so that nobody can change, remove or insert one without changing all that follow. The server
-// signs the newest hash. The server writes the chain by these functions and `hawser audit verify` checks it
-// by the same, far from the server.
+// How audit entries are chained: each has the SHA-256 of the entry before it and of its own text, so that
+// nobody can change, remove or insert one without changing all that follow. The server signs the newest hash.
+// The server writes the chain with these functions, and `hawser audit verify` checks it with the same ones, far
+// from the server.
 
-/** The hash that the first entry of a log is chained to. */
 export const firstHash = '0'.repeat(64)
 
-/** The parts of an entry that its hash covers. */
 export interface ChainedEntry {
   readonly tenant_id: string
   readonly seq: number
@@ -18,6 +16,23 @@ export interface ChainedEntry {
   readonly target: { readonly kind: string; readonly id: string; readonly name: string }
   readonly detail: Readonly<Record<string, unknown>>
 }
+
+/** The columns of an entry, in the database and in exports. */
+export const entryColumns = [
+  'seq',
+  'at',
+  'action',
+  'actor_kind',
+  'actor_id',
+  'actor_name',
+  'source',
+  'request_id',
+  'target_kind',
+  'target_id',
+  'target_name',
+  'detail',
+  'hash',
+] as const
 
 /** JSON with sorted keys and without white space: the same value always has the same text. */
 export function canonicalJson(value: unknown): string {
@@ -34,9 +49,8 @@ export function canonicalJson(value: unknown): string {
 }
 
 /**
- * The text whose SHA-256, in hex, is the hash of the entry: the hash before it and its canonical
- * JSON, which is written out here because every change waits for it. `detail` is the canonical JSON
- * of the detail, if known.
+ * The text whose SHA-256, in hex, is the hash of the entry: the hash before it and its canonical JSON,
+ * written out here because every change waits for it. `detail`: the detail's canonical JSON, if known.
  */
 export function hashedText(
   previous: string,
@@ -54,7 +68,7 @@ export function hashedText(
   )
 }
 
-/** The text that the server signs: where the log of a namespace began and how far it had come at a moment. */
+/** Where the log of a namespace began and how far it had come at a moment. */
 export function signedText(head: {
   readonly tenant_id: string
   readonly seq: number

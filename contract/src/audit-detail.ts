@@ -1,17 +1,16 @@
-// Makes the detail of an audit entry fit into a bound without hiding what it says: names and short values stay, and
-// the longest values give way to their length and SHA-256. Somebody who fills an entry does not choose what is left
-// out.
+// Shortens the detail of an audit entry without hiding what it says: names and short values stay, and the
+// longest values become their length and SHA-256, so that nobody chooses what is left out by filling an
+// entry.
 
 type Fields = Record<string, unknown>
 
-/** How the detail is written, and how texts are hashed. */
 interface DetailForm {
   readonly json: (value: unknown) => string
-  /** SHA-256, in hex. */
+  /** In hex. */
   readonly sha256: (text: string) => string
 }
 
-/** A field of an object, or an item of an array, that can give way. */
+/** A field of an object, or an item of an array, that can be shortened. */
 interface Place {
   readonly holder: Fields
   readonly name: string
@@ -21,7 +20,7 @@ interface Place {
 const isFields = (value: unknown): value is Fields => typeof value === 'object' && value !== null
 const inside = (value: unknown, name: string): unknown => (isFields(value) ? value[name] : undefined)
 
-/** Stands for a value: the digest of its text, for a string, or of its JSON. */
+/** Replaces a value by the digest of its text, for a string, or of its JSON. */
 function digestOf(value: unknown, { json, sha256 }: DetailForm): Fields {
   const text = typeof value === 'string' ? value : json(value)
   return { length: text.length, sha256: sha256(text) }
@@ -53,8 +52,8 @@ function wholeFields(record: Fields, original: unknown): Place[] {
 }
 
 /**
- * A copy of `record` whose JSON has at most `most` characters, marked as `truncated`. Digests are those of the values
- * in `original`, of which `record` may be a shortened copy.
+ * A copy of `record` whose JSON has at most `most` characters, marked as `truncated`. Digests are those of
+ * `original`, of which `record` may be a shortened copy.
  */
 export function shortened(
   record: Fields,

@@ -1,27 +1,25 @@
-// Audit streams: where the entries of a namespace's audit log are sent as they come, to a webhook or to a
-// syslog server. Each stream has a place in the log, the newest entry that its receiver has taken. Entries
-// are sent in the order of their numbers, at least once, and again until the receiver takes them. What it
-// does not take for a week, or what is more than 100,000 entries behind, becomes a dead letter: a range of
-// numbers that can be sent again. docs/guides/auditing.md says what receivers get and how they check it.
+// Audit streams send a namespace's audit log to a webhook or a syslog server. Each stream has a place in the
+// log, the newest entry that its receiver has taken. Entries go out in order, at least once, and again until
+// taken. What a receiver refuses for a week, or what is more than 100,000 entries behind, becomes a dead
+// letter: a range that can be sent again. docs/guides/auditing.md says what receivers get and how they check
+// it.
 import Type, { type Static } from './type.ts'
 import { member } from './access.ts'
 import { sample } from './examples.ts'
 import { Paging, paging, TenantId, Timestamp, Uuid } from './fields.ts'
 import { operation } from './operation.ts'
 
-/** The most streams of one namespace. Each has at most one request under way. */
+/** Each has at most one request under way. */
 export const mostStreams = 10
-/** Days for which entries wait for a receiver that does not take them. */
+/** Days until entries that a receiver does not take become a dead letter. */
 export const giveUp_days = 7
-/** The most entries that wait for a receiver that does not take them. */
 export const mostUnsent = 100_000
-/** The most dead letters of one stream; a new one replaces the oldest. */
+/** A new one replaces the oldest. */
 export const mostDeadLetters = 100
 
-/** The header with the time and the signature of a webhook. */
 export const signatureHeader = 'hawser-signature'
 
-/** What is signed: `t` of the header, a dot, and the body as it was sent. */
+/** The signed text: `t` of the header, a dot, and the body as it was sent. */
 export const webhookText = (time_s: number, body: string): string => `${time_s}.${body}`
 
 export const streamKinds = ['webhook', 'syslog'] as const
@@ -63,7 +61,7 @@ export const DeadLetter = Type.Object({
   to_seq: Type.Integer({ description: 'The last one.' }),
   reason: Type.String({
     description:
-      'unsent: the receiver did not take them in time; trimmed: the log does not keep them any more, so they cannot be sent.',
+      'unsent: the receiver did not take them in time; trimmed: the log no longer has them, so they cannot be sent.',
   }),
   error: Type.String({ description: 'Why the last attempt failed.' }),
   queued: Type.Boolean({ description: 'They are being sent again.' }),

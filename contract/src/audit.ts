@@ -1,6 +1,5 @@
-// The audit log of a namespace: who changed what, who signed in, logged in, watched or was refused, from
-// where and when. Entries are numbered, chained by hashes (audit-chain.ts) and never changed. They hold no
-// secrets.
+// The audit log of a namespace: who changed what, signed in, logged in, watched or was refused, from where
+// and when. Entries are numbered, chained by hashes (audit-chain.ts), never changed, and hold no secrets.
 import Type, { type Static } from './type.ts'
 import { member } from './access.ts'
 import { TenantId, Timestamp } from './fields.ts'
@@ -29,7 +28,7 @@ export const AuditEntry = Type.Object({
       id: Type.String(),
       name: Type.String(),
     },
-    { description: 'Who did it. `admin`: somebody on the machine of the server.' },
+    { description: 'Who did it. `admin`: a command on the server’s machine.' },
   ),
   source: Type.String({ description: 'The address that the request came from; empty: the server itself.' }),
   request_id: Type.String({
@@ -56,9 +55,7 @@ export const AuditHead = Type.Object({
 })
 export type AuditHead = Static<typeof AuditHead>
 
-/** How long entries are kept where a namespace says nothing else. */
 export const defaultRetention_days = 365
-/** Entries in one page. */
 export const mostEntries = 500
 
 const Text = Type.Optional(Type.String({ minLength: 1, maxLength: 255 }))
@@ -99,7 +96,7 @@ export const audit = {
       limit: Type.Integer({
         minimum: 1,
         maximum: mostEntries,
-        description: 'So many at most.',
+        description: 'The maximum number of entries.',
         default: 100,
       }),
     }),

@@ -1,7 +1,7 @@
-// Billing: customer, subscription and payment methods at the payment provider. Without a provider every
-// operation here answers 424 with the code `provider_not_configured`, and nothing is limited. With one,
-// `code` is the reason of a refusal: `provider_away`, `provider_busy`, `no_customer`, `open_invoices` …, or
-// the provider's own code, such as `card_declined`.
+// Billing: customer, subscription and payment methods at the payment provider. Without a provider nothing is
+// limited and every operation answers 424 with the code `provider_not_configured`. With one, `code` is the
+// reason of a refusal: `provider_away`, `provider_busy`, `no_customer`, `open_invoices` …, or the provider's
+// own, such as `card_declined`.
 import Type from './type.ts'
 import { anyone, member } from './access.ts'
 import { operation } from './operation.ts'
@@ -151,7 +151,7 @@ export const billing = {
     summary: 'Events from the payment provider, signed by it.',
     method: 'POST',
     path: '/api/webhook-billing',
-    audit: { none: 'the provider says that something happened there; nobody here did it' },
+    audit: { none: 'the provider reports an event; nobody here caused it' },
     access: anyone,
     body: Type.Unknown(),
     largestBody: 256 * 1024,

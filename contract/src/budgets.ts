@@ -1,20 +1,18 @@
-// Data budgets: how many bytes a device, or all devices with a tag together, may use in a month. The server
-// counts what the connections of devices to it carry (see Get device traffic), warns people by e-mail when 80
-// per cent of a budget are used and when all of it is, and stops what the budget says. It ends no session and
-// drops no connection. Months are calendar months in UTC.
+// Data budgets: how many bytes a device, or all devices with a tag together, may use in a calendar month in
+// UTC. The server counts what devices' connections to it carry (see Get device traffic), warns people by
+// e-mail at 80 and at 100 per cent, and stops what the budget says. It ends no session and drops no
+// connection.
 import Type, { type Static } from './type.ts'
 import { member } from './access.ts'
 import { sample } from './examples.ts'
 import { DeviceUid, Paging, Tag, TenantId, Timestamp } from './fields.ts'
 import { operation } from './operation.ts'
 
-/** The most data budgets of one namespace. */
 export const mostBudgets = 1000
 
-/** The share of a budget from which on its state is `warned`. */
+/** The share of a budget from which its state is `warned`. */
 export const warnedShare = 0.8
 
-/** From the lowest to the highest. */
 export const budgetStates = ['under', 'warned', 'over'] as const
 export const BudgetState = Type.Enum([...budgetStates], {
   description: 'warned: 80 per cent are used; over: all of it.',
@@ -56,7 +54,7 @@ export const DataBudget = Type.Object({
 })
 export type DataBudget = Static<typeof DataBudget>
 
-/** The budget of a device that is used up to the largest part, as the device shows it. */
+/** The fullest budget of a device. */
 export const DeviceBudget = Type.Object(
   {
     id: Type.String(),
@@ -109,7 +107,7 @@ export const budgets = {
   }),
   update: operation({
     title: 'Update data budget',
-    summary: 'Changes how many bytes a budget has, and what it stops. What is used of it stays.',
+    summary: 'Changes how many bytes a budget has, and what it stops. The bytes used so far still count.',
     method: 'PATCH',
     path: '/api/budgets/:id',
     access: member('administrator'),
@@ -126,8 +124,7 @@ export const budgets = {
   }),
   remove: operation({
     title: 'Delete data budget',
-    summary:
-      'Removes a data budget, and what it stopped goes on. The bytes of the devices are still counted.',
+    summary: 'Removes a data budget, and allows what it stopped. The bytes of the devices are still counted.',
     method: 'DELETE',
     path: '/api/budgets/:id',
     access: member('administrator'),

@@ -1,5 +1,5 @@
-// What the typed client puts on the wire and makes of the answers, seen from a small HTTP server that notes
-// each request and answers as the test asks. That the server keeps the contract is shown elsewhere.
+// The requests of the typed client, and its use of the answers, seen from a small HTTP server that notes each
+// request and answers as the test asks. That the server keeps the contract is shown elsewhere.
 import { createServer, type IncomingHttpHeaders } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { text } from 'node:stream/consumers'

@@ -1,26 +1,25 @@
 // The typed client: the contract as an object of functions, `api.devices.get({ params: { uid } })`. It needs
-// only `fetch`, so it runs in browsers, in Node and in tests. It validates nothing: the types guide the
-// caller, and the server decides. A refusal is thrown as an `ApiError` with the kind of its failure. Errors
-// that `fetch` itself throws (no network, an aborted signal) pass through untouched.
+// only `fetch`, so it runs in browsers, in Node and in tests, and leaves validation to the server. A refusal
+// is thrown as an `ApiError` with the kind of its failure; errors of `fetch` itself (no network, an aborted
+// signal) pass through.
 import type { Static, TObject, TSchema } from './type.ts'
 import { failureHeader, failureKindOf, type FailureKind } from './failures.ts'
 import { contract, type Contract } from './index.ts'
 import type { Operation } from './operation.ts'
 
 export interface ClientOptions {
-  /** The server's URL, with or without a trailing slash. Empty in a browser: the server of the page. */
+  /** With or without a trailing slash. Empty in a browser: the server of the page. */
   readonly url: string
   /** The JWT of a user or a device. */
   readonly token?: string | undefined
   readonly apiKey?: string | undefined
-  /** Extra headers of every request. */
   readonly headers?: Readonly<Record<string, string>> | undefined
   readonly fetch?: typeof fetch | undefined
 }
 
 /**
- * Query fields that have a default on the server. Types do not carry defaults, so this list names the fields;
- * a test compares it with the schemas.
+ * Query fields with a default on the server. Types do not carry defaults; a test compares this list with the
+ * schemas.
  */
 export const defaulted = ['page', 'per_page', 'sort_by', 'order_by', 'days', 'limit'] as const
 
@@ -38,7 +37,7 @@ type Query<O> = O extends { readonly query: infer Q extends TObject } ? Asked<Qu
 type Asked<Q> = Partial<Q> extends Q ? { readonly query?: Q } : { readonly query: Q }
 type Body<O> = O extends { readonly body: infer B extends TSchema } ? { readonly body: Static<B> } : unknown
 
-/** The argument of a call: the inputs that the operation has, and a signal to abort it. */
+/** The inputs that the operation has, and a signal to abort it. */
 export type CallInput<O extends Operation> = Params<O> &
   Query<O> &
   Body<O> & { readonly signal?: AbortSignal | undefined }
@@ -57,11 +56,11 @@ export interface Result<B> {
   readonly headers: Headers
   readonly body: B
 }
-/** The result of a call. `total` is the number of items on all pages together. */
+/** `total` is the number of items on all pages together. */
 export type ResultOf<O extends Operation> = Result<Answer<O>> &
   (O extends { readonly list: unknown } ? { readonly total: number } : unknown)
 
-/** One operation as a function. The argument is optional where none of its inputs is required. */
+/** The argument is optional where none of its inputs is required. */
 export type Call<O extends Operation> =
   Partial<CallInput<O>> extends CallInput<O>
     ? (given?: CallInput<O>) => Promise<ResultOf<O>>
@@ -75,7 +74,7 @@ export type Client = {
   }
 }
 
-/** The input of any operation, unchecked: tests send input that the server must refuse. */
+/** Unchecked, for tests that send input which the server must refuse. */
 export interface RawInput {
   readonly params?: Readonly<Record<string, string>> | undefined
   readonly query?: Readonly<Record<string, string | number | boolean | undefined>> | undefined
@@ -83,9 +82,9 @@ export interface RawInput {
   readonly signal?: AbortSignal | undefined
 }
 
-/** A refusal by the server. Programs look at `kind`; `message` is for people and may change. */
+/** Programs look at `kind`; `message` is for people and may change. */
 export class ApiError extends Error {
-  /** The name of the failure in the catalogue. It follows from the status when the response names none. */
+  /** Follows from the status when the response names none. */
   readonly kind: FailureKind
   readonly status: number
   readonly headers: Headers
@@ -96,7 +95,7 @@ export class ApiError extends Error {
   readonly fields: readonly string[] | undefined
   /** The reason in responses of billing operations. */
   readonly code: string | undefined
-  /** Seconds to wait before another try, where the server names them. */
+  /** Seconds to wait before another try. */
   readonly retryAfter: number | undefined
 
   constructor({ status, headers, body }: Result<unknown>) {
@@ -131,7 +130,7 @@ function text(body: unknown, key: 'message' | 'code'): string | undefined {
   return typeof value === 'string' ? value : undefined
 }
 
-/** Calls one operation and returns whatever the server answers, refusals included. */
+/** Returns whatever the server answers, refusals included. */
 export async function call(op: Operation, input: RawInput, options: ClientOptions): Promise<Result<unknown>> {
   const headers = new Headers(options.headers)
   if (options.token) headers.set('authorization', `Bearer ${options.token}`)
@@ -146,7 +145,7 @@ export async function call(op: Operation, input: RawInput, options: ClientOption
   return readResult(response)
 }
 
-/** A response of `fetch` as the result of a call, for callers that make the request themselves. */
+/** For callers that make the request themselves. */
 export async function readResult(response: Response): Promise<Result<unknown>> {
   return { status: response.status, headers: response.headers, body: await read(response) }
 }
@@ -160,8 +159,8 @@ function address(op: Operation, input: RawInput, url: string): string {
 }
 
 function segment(op: Operation, name: string, value: string | undefined): string {
-  // URLs drop the segments `.` and `..` even when they are percent-encoded, and an empty segment would name
-  // another operation.
+  // URLs drop the segments `.` and `..` even when percent-encoded, and an empty one would name another
+  // operation.
   if (value === undefined || value === '' || value === '.' || value === '..') {
     throw new PathParameterError(`${op.method} ${op.path}: ${JSON.stringify(value)} cannot be its ${name}`)
   }
@@ -175,7 +174,7 @@ async function read(response: Response): Promise<unknown> {
   try {
     return JSON.parse(body) as unknown
   } catch {
-    // A proxy cut or replaced the body; the status still says what happened.
+    // A proxy cut or replaced the body; the status still counts.
     return body
   }
 }

@@ -1,5 +1,5 @@
-// Connectors: container engines whose containers are devices of the namespace. Each running container is a
-// device with the platform `connector`. It is offline while the container or its engine is.
+// Connectors: container engines whose running containers are devices of the namespace, with the platform
+// `connector`. Such a device is offline while the container or its engine is.
 import Type, { type Static } from './type.ts'
 import { member } from './access.ts'
 import { sample } from './examples.ts'

@@ -1,13 +1,11 @@
-// Notes about a device, in Markdown: where it stands, who to call, what is odd about it. Every member
-// reads them, operators write them. A save names the version that it changes, so that nobody overwrites
-// what they have not seen.
+// Markdown notes about a device, which members read and operators write. A save names the version that it
+// changes, so that nobody overwrites what they have not seen.
 import Type, { type Static } from './type.ts'
 import { member } from './access.ts'
 import { sample } from './examples.ts'
 import { DeviceUid, Timestamp } from './fields.ts'
 import { operation } from './operation.ts'
 
-/** Characters. */
 export const longestNotes = 16_384
 
 export const DeviceNotes = Type.Object({

@@ -27,7 +27,7 @@ export const deviceStatuses = ['accepted', 'rejected', 'pending', 'removed', 'un
 export const DeviceStatus = Type.Enum([...deviceStatuses])
 export type DeviceStatus = Static<typeof DeviceStatus>
 
-/** The words of Update device status → the status that the device then has. */
+/** The words of Update device status → the resulting status. */
 export const statusChanges = {
   accept: 'accepted',
   reject: 'rejected',
@@ -36,7 +36,7 @@ export const statusChanges = {
 } as const
 export type StatusChange = keyof typeof statusChanges
 
-/** How a device may join beside waiting for somebody to accept it. */
+/** Ways to join without being accepted by a person. */
 export const enrolmentKinds = ['token', 'rule', 'pairing'] as const
 
 export const DeviceInfo = Type.Object({
@@ -126,7 +126,6 @@ export const Device = Type.Object({
 })
 export type Device = Static<typeof Device>
 
-/** How long the server keeps the bytes of a device's days. */
 export const trafficDays_most = 400
 
 const Flow = Type.Object({
@@ -146,7 +145,7 @@ export const DeviceTraffic = Type.Object({
 })
 export type DeviceTraffic = Static<typeof DeviceTraffic>
 
-/** The fields that Get devices can sort by. Its filter takes these and more. */
+/** Filters take these and more. */
 export const deviceSorts = [
   'last_seen',
   'name',
@@ -167,7 +166,6 @@ export const deviceSorts = [
 
 const Short = Type.String({ maxLength: 255 })
 
-/** What an agent says about its device. */
 export const ReportedInfo = Type.Object({
   id: Type.Optional(Short),
   pretty_name: Type.Optional(Short),
@@ -329,7 +327,7 @@ export const devices = {
         minimum: 1,
         maximum: trafficDays_most,
         default: 30,
-        description: 'So many days, today among them.',
+        description: 'The number of days, including today.',
       }),
     }),
     answer: DeviceTraffic,

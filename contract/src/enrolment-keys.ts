@@ -1,7 +1,6 @@
-// Enrolment keys, for devices that cannot run an agent. Such a device joins by an outgoing SSH connection,
-// which an enrolment key of the namespace authenticates. The key lets a device enrol and nothing else: its
-// own host key identifies it. The login key belongs to the server: where a device authorizes it, the
-// namespace's public keys log in.
+// Enrolment keys, for devices without an agent. Such a device joins by an outgoing SSH connection, which an
+// enrolment key of the namespace authenticates and which allows nothing else: the device's host key
+// identifies it. Where a device authorizes the server's login key, the namespace's public keys log in.
 import Type, { type Static } from './type.ts'
 import { member } from './access.ts'
 import { sample } from './examples.ts'
@@ -18,7 +17,7 @@ export const EnrolmentKey = Type.Object({
 })
 export type EnrolmentKey = Static<typeof EnrolmentKey>
 
-/** The most enrolment keys of one namespace; several devices may share one. */
+/** Several devices may share one. */
 export const mostEnrolmentKeys = 100
 
 export const enrolmentKeys = {

@@ -1,23 +1,20 @@
-// Enrolment tokens, with which agents join a namespace at scale. A token names the namespace, so a device
-// needs no tenant id. It gives devices tags and names, accepts them at once if told so, ends at a moment and
-// after a number of devices. The token itself is shown once; the server stores only its hash. It ends with
-// the membership of whoever created it, as API keys do.
+// Enrolment tokens, with which agents join at scale. A token names the namespace, so a device needs no tenant
+// id. It gives devices tags and names, accepts them if told so, and ends at a moment, after a number of
+// devices, or with its creator's membership. The token itself is shown once; the server stores only its hash.
 import Type, { type Static } from './type.ts'
 import { member } from './access.ts'
 import { sample } from './examples.ts'
 import { paging, patterns, Tag, TenantId, Timestamp, UserId, Uuid } from './fields.ts'
 import { operation } from './operation.ts'
 
-/** The form of a token: a prefix that secret scanners can find, and 160 random bits in base32. */
+/** A prefix that secret scanners can find, and 160 random bits in base32. */
 export const tokenPattern = '^hwe_[a-z2-7]{32}$'
 
-/** What may stand in braces in a name pattern; see `NamePattern`. */
+/** The words that may stand in braces in a name pattern; see `NamePattern`. */
 export const namePlaceholders = ['n', 'nn', 'nnn', 'nnnn', 'hostname', 'mac', 'mac4'] as const
 
-/** What a token has where nothing is said: it is good for one device, and not for ever. */
 export const usualToken = { most_devices: 1, valid_days: 30 } as const
 
-/** The most enrolment tokens of one namespace. */
 export const mostEnrolmentTokens = 100
 
 const NamePattern = Type.String({

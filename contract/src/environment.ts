@@ -1,22 +1,19 @@
 // Which environment variables of a client reach a program on a device. Those for language and colours always
 // do. A namespace may allow more, but never those that tell the loader, a shell, an interpreter or a tool
-// what code to run, where its files are, or who the user is. The gateway enforces the rule; Hawser's own
-// agent refuses the forbidden ones as well.
+// what code to run, where its files are, or who the user is. The gateway enforces this; Hawser's own agent
+// does as well.
 
-/** Variables that always pass. */
 const always = /^(LANG|LC_[A-Z_]{1,32}|COLORTERM|TERM_PROGRAM|TERM_PROGRAM_VERSION)$/
 
 /** Exceptions from `never`: the author of a commit, and Node's name of the environment. */
 const excepted = /^(GIT_(AUTHOR|COMMITTER)_(NAME|EMAIL|DATE)|NODE_ENV)$/
 
 const never: readonly RegExp[] = [
-  // The loader and the C library.
   /^(LD|DYLD|GLIBC|MALLOC|RESOLV)_/,
   /^(GCONV_PATH|GETCONF_DIR|HOSTALIASES|LOCALDOMAIN|LOCPATH|NIS_PATH|NLSPATH|RES_OPTIONS|TMPDIR|TZDIR)$/,
-  // Shells: what they run at their start, and how they read commands.
+  // Shells: their start-up files, and how they read commands.
   /^(BASH|KSH|ZSH|FISH)(_|$)/,
   /^(PATH|ENV|IFS|SHELL|SHELLOPTS|BASHOPTS|CDPATH|GLOBIGNORE|FPATH|ZDOTDIR|PROMPT_COMMAND|PS[0-4]|HISTFILE|INPUTRC|POSIXLY_CORRECT)$/,
-  // Interpreters and what they load.
   /^(PYTHON|PERL|RUBY|NODE_|LUA|PHP|TCL|GUILE|ERL_|R_|JULIA_|GEM_|BUNDLE_|NPM_|DENO_|BUN_|DOTNET_|CORECLR_|COMPLUS_|JDK_|OPENSSL_|MAKE)/,
   /^(_?JAVA_.*|CLASSPATH|MFLAGS|AWKPATH|AWKLIBPATH)$/,
   // Tools that run what a variable says.
@@ -37,7 +34,7 @@ export function neverPasses(name: string): boolean {
   return !excepted.test(upper) && never.some((pattern) => pattern.test(upper))
 }
 
-/** Why a variable passes: always, or because the namespace names it among `more`. Undefined: it does not. */
+/** Undefined: the variable does not pass. `named`: the namespace allows it among `more`. */
 export function passes(name: string, more: readonly string[]): 'always' | 'named' | undefined {
   if (always.test(name)) return 'always'
   if (!/^[A-Za-z_][A-Za-z0-9_]{0,63}$/.test(name) || neverPasses(name)) return undefined
@@ -46,14 +43,14 @@ export function passes(name: string, more: readonly string[]): 'always' | 'named
     : undefined
 }
 
-/** The prefix by which the gateway tells its own agent that the namespace allows a variable. */
+/** Tells Hawser's own agent that the namespace allows a variable. */
 const namedPrefix = 'HAWSER_ENV_'
-/** Values without control characters, and without what old versions of bash take for a function. */
+/** No control characters, and nothing that old versions of bash take for a function. */
 const text = /^(?!\(\))[^\p{Cc}]{0,4096}$/u
 
 export const tellNamed = (name: string): string => `${namedPrefix}${name}`
 
-/** The variable that such a name stands for; undefined if it is none, or one that never passes. */
+/** Undefined: the name stands for no variable, or one that never passes. */
 export function readNamed(name: string, value: string): string | undefined {
   if (!name.startsWith(namedPrefix) || !text.test(value)) return undefined
   const bare = name.slice(namedPrefix.length)

@@ -1,5 +1,4 @@
-// Sample data for the examples of all operations. The contract tests create it and then run every example, so
-// an example that does not work is a failing test.
+// Sample data for the operations' examples. The contract tests create it and run every example.
 
 export const sample = {
   tenant: '00000000-0000-4000-8000-000000000001',
@@ -35,14 +34,13 @@ export const sample = {
     email: 'stan@example.com',
     password: 'rope-and-anchor',
   },
-  /** Registered, but has not followed the link in the e-mail yet. */
+  /** Has not followed the link in the e-mail yet. */
   unconfirmed: {
     id: '65f000000000000000000006',
     username: 'una',
     email: 'una@example.com',
     password: 'rope-and-anchor',
   },
-  /** Signs in with a second factor. */
   careful: {
     id: '65f000000000000000000007',
     username: 'cara',
@@ -86,7 +84,6 @@ export const sample = {
     id: 'dddddddd-dddd-4ddd-8ddd-dddddddddddd',
     email: 'nora@example.com',
     token: 'hwn_aaaabbbbccccddddeeeeffff22223333',
-    /** Of the observer, into the other namespace. */
     elsewhere: 'hwn_aaaabbbbccccddddeeeeffff22224444',
   },
   signIn: 'cccccccc-cccc-4ccc-8ccc-cccccccccccc',
@@ -94,7 +91,7 @@ export const sample = {
   /** RFC 4648 base32; the tests compute codes from it. */
   mfaSecret: 'JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP',
   draftSecret: 'KRSXG5CTMVRXEZLUKRSXG5CTMVRXEZLU',
-  /** A placeholder for the current code; the tests replace it by the real one. */
+  /** The tests replace it by the current code. */
   totp: '123456',
   recoveryCode: 'ABCDEFGHIJKLMNOP',
   resetCodes: { main: 'K7QX2', recovery: 'W3ZT9' },

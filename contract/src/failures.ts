@@ -1,12 +1,9 @@
 // The closed catalogue of failures: every error that a caller can meet has a kind, a status and a sentence
 // that is safe to show. Code throws `new Failure('notFound', …)`; only the HTTP edge turns it into a
-// response: the kind in a header, the sentence in the body. The cause goes to the log, never to the caller.
-// The reference page and the OpenAPI document are generated from this table.
+// response, the kind in a header. The cause goes to the log, never to the caller. The reference and the
+// OpenAPI document are generated from this table.
 
-/**
- * Kind → status and sentence. The first kind of each status is its general one: a client takes a refusal
- * that names no kind for that.
- */
+/** The first kind of each status is its general one: a client assumes it for a refusal that names no kind. */
 const catalogue = {
   invalid: { status: 400, message: 'The request is not valid.' },
   invalidFields: { status: 400, message: 'These fields are not valid.' },
@@ -66,20 +63,20 @@ export type FailureKind = keyof typeof catalogue
 export const failures: Readonly<Record<FailureKind, { readonly status: number; readonly message: string }>> =
   catalogue
 
-/** The response header that carries the kind of a failure, exactly as the catalogue spells it. */
+/** Carries the kind of a failure, exactly as the catalogue spells it. */
 export const failureHeader = 'x-hawser-failure'
 
 const isKind = (text: string): text is FailureKind => Object.hasOwn(catalogue, text)
 
 /**
- * The kind of a refused response. Older servers, proxies and newer servers send no kind or one that this
- * catalogue does not have; then the status decides.
+ * Older servers, proxies and newer servers send no kind or one that this catalogue does not have; then the
+ * status decides.
  */
 export function failureKindOf(status: number, header: string | null | undefined): FailureKind {
   if (header && isKind(header)) return header
   const general = Object.keys(catalogue).find((kind) => isKind(kind) && catalogue[kind].status === status)
   if (general && isKind(general)) return general
-  // What a proxy answers for a server that it cannot reach, or that does not answer it.
+  // A proxy cannot reach the server.
   if (status === 502 || status === 504) return 'unavailable'
   return status >= 400 && status < 500 ? 'invalid' : 'internal'
 }
@@ -91,9 +88,9 @@ interface Detail {
   fields?: readonly string[]
   /** Machine-readable reason in billing answers. */
   code?: string
-  /** Answer headers that belong to this failure, for example X-Account-Lockout. */
+  /** Such as X-Account-Lockout. */
   headers?: Readonly<Record<string, string>>
-  /** Seconds after which it is worth trying again: sent as Retry-After. */
+  /** Seconds, sent as Retry-After. */
   retryAfter?: number
   cause?: unknown
 }
@@ -122,7 +119,7 @@ export class Failure extends Error {
   }
 }
 
-/** Throws when `condition` does not hold: a broken invariant is a bug in this program and answers 500. */
+/** A broken invariant is a bug in this program and answers 500. */
 export function invariant(condition: unknown, sentence: string): asserts condition {
   if (!condition) throw new Error(`invariant broken: ${sentence}`)
 }

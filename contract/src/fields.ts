@@ -1,5 +1,5 @@
-// Fields that several resources share. Fields of requests carry the limits of the interface; fields of
-// responses have only a type, because the server makes them.
+// Shared fields. Those of requests carry the limits of the interface; those of responses only a type, because
+// the server makes them.
 import Type, { type Static } from './type.ts'
 
 export const patterns = {
@@ -11,7 +11,7 @@ export const patterns = {
   email:
     '^[^\\s\\u0000-\\u001f\\u007f@<>()\\[\\]\\\\,;:"]{1,64}@[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?(\\.[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?)+$',
   username: '^[a-zA-Z0-9_.@-]{3,30}$',
-  /** The name of an existing account: names imported from ShellHub may be longer. */
+  /** Names imported from ShellHub may be longer than new ones. */
   knownUsername: '^[a-zA-Z0-9_.@-]{3,32}$',
   tag: '^[^\\s/@&:]{3,255}$',
   deviceName: '^[a-zA-Z0-9_-]{1,64}$',
@@ -61,7 +61,7 @@ export const Tag = Type.String({
   description: '3 to 255 characters, no white space, none of / @ & :',
 })
 export const Tags = Type.Array(Tag, { minItems: 1, maxItems: 3, uniqueItems: true })
-/** The most tags that `HAWSER_DEVICE_TAGS` can allow a device to have. */
+/** The maximum of `HAWSER_DEVICE_TAGS`. */
 export const mostDeviceTags = 64
 /** The server allows three, as the interface says, unless `HAWSER_DEVICE_TAGS` says more. */
 export const DeviceTags = Type.Array(Tag, { minItems: 1, maxItems: mostDeviceTags, uniqueItems: true })
@@ -81,7 +81,7 @@ export const Filter = Type.Union([
 
 export type StoredFilter = Static<typeof Filter>
 
-/** The same in responses, without a union: unions are slow to serialise, and the stored value is valid. */
+/** No union here: unions are slow to serialise, and the stored value is valid. */
 export const FilterAnswer = Type.Object({
   hostname: Type.Optional(Type.String()),
   tags: Type.Optional(Type.Array(Type.String())),
@@ -94,7 +94,7 @@ export const Paging = Type.Object(paging)
 export type Paging = Static<typeof Paging>
 
 const dateOrMoment = { minLength: 10, maxLength: 35 }
-/** The ends of a span of time. A day without a time counts whole. */
+/** A day without a time counts whole. */
 export const NotBefore = Type.String({
   ...dateOrMoment,
   description: 'Not before this moment: 2026-11-17, or 2026-11-17T03:30:00Z.',

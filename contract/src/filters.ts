@@ -1,5 +1,5 @@
-// The filter of a list, for clients and the server. It is the base64 of a JSON array of elements. The
-// conditions before an `operator` element form one group; groups are joined by `and`.
+// The filter of a list, for clients and the server: the base64 of a JSON array of elements. The conditions
+// before an `operator` element form one group; groups are joined by `and`.
 
 export type FilterElement =
   | {

@@ -1,5 +1,5 @@
-// Firewall rules: who may connect to which device, from where, as whom. Rules are evaluated by ascending
-// priority. The first active rule that matches decides; without one the connection is allowed.
+// Firewall rules: who may connect to which device, from where, as which user. The first active rule that matches,
+// by ascending priority, decides; without one the connection is allowed.
 import Type, { type Static } from './type.ts'
 import { member } from './access.ts'
 import { sample } from './examples.ts'

@@ -1,7 +1,6 @@
-// Identity certificates: how `hawser ssh` tells the SSH gateway who is signed in. The client makes a key for
-// this one connection, the server signs an SSH certificate for it that names the caller, and the client
-// shows it before it logs in as usual. It lets nobody in, it is good for some minutes, and no other SSH
-// server accepts it.
+// Identity certificates tell the SSH gateway who is signed in at `hawser ssh`. The client makes a key for one
+// connection, the server signs an SSH certificate for it that names the caller, and the client shows it
+// before it logs in as usual. It lets nobody in, lasts some minutes, and no other SSH server accepts it.
 import Type from './type.ts'
 import { member } from './access.ts'
 import { sample } from './examples.ts'

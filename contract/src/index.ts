@@ -65,7 +65,6 @@ export const contract = {
 export type Contract = typeof contract
 
 export interface NamedOperation {
-  /** `noun.verb` */
   readonly id: string
   readonly noun: keyof Contract
   readonly verb: string
@@ -81,7 +80,6 @@ export const operations: readonly NamedOperation[] = Object.entries(contract).fl
   })),
 )
 
-/** Every address of an operation: its own and its aliases. */
 export function addresses(op: Operation): { method: Operation['method']; path: string }[] {
   return [
     { method: op.method, path: op.path },

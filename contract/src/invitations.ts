@@ -1,7 +1,7 @@
-// Invitations of people into a namespace, by e-mail. The link goes to the address; only an account with that address,
-// or one that is made through the link, can accept. Where the server has no mail server, the token is shown to
-// whoever invites, once; such a link does not prove that its holder reads the mailbox. The server stores only the
-// hash of a token. An invitation ends at a moment, and with the right of whoever made it.
+// E-mail invitations into a namespace. Only an account with the invited address, or one made through the
+// link, can accept. Without a mail server the inviter sees the token, once; such a link does not prove that
+// its holder reads the mailbox. The server stores only the hash of a token. An invitation expires, and ends
+// with its inviter's right to invite.
 import Type, { type Static } from './type.ts'
 import { anyone, member, memberRoles, user } from './access.ts'
 import { sample } from './examples.ts'
@@ -11,13 +11,12 @@ import { operation } from './operation.ts'
 /** A prefix that secret scanners can find, and 160 random bits in base32. */
 export const memberInvitationPattern = '^hwn_[a-z2-7]{32}$'
 
-/** The page of the console that takes one. The token follows as the fragment, which browsers send to nobody. */
+/** The token follows as the fragment, which browsers send to nobody. */
 export const memberInvitationPage = '/invitation'
 
-/** Days that one is good for, where nothing is said, and at most. */
 export const usualInvitation_days = 7
 export const longestInvitation_days = 30
-/** Those of one namespace, with expired ones that can be sent again. */
+/** With expired ones that can be sent again. */
 export const mostMemberInvitations = 100
 
 const MemberRole = Type.Enum([...memberRoles], { description: 'The role that the person gets.' })
@@ -26,7 +25,7 @@ export const MemberInvitation = Type.Object({
   id: Uuid,
   email: Type.String(),
   role: MemberRole,
-  invited_by: Type.String({ description: 'The user name of whoever invites.' }),
+  invited_by: Type.String({ description: 'The user name of the inviter.' }),
   created_at: Timestamp,
   sent_at: Type.String({ format: 'date-time', description: 'When its present link was made.' }),
   expires_at: Timestamp,
@@ -106,11 +105,11 @@ export const invitations = {
   }),
   open: operation({
     title: 'Look at an invitation',
-    summary: 'What an invitation is about, for whoever has its link. It changes nothing.',
+    summary: 'Describes an invitation to the holder of its link. It changes nothing.',
     method: 'POST',
     path: '/api/invitations/open',
     access: anyone,
-    audit: { none: 'it shows the invitation to whoever has the link, and changes nothing' },
+    audit: { none: 'it shows the invitation to the holder of its link, and changes nothing' },
     body: Type.Object({ token: Token }),
     answer: Type.Object({
       namespace: Type.String(),
@@ -120,7 +119,7 @@ export const invitations = {
       expires_at: Timestamp,
       account: Type.Optional(
         Type.Boolean({
-          description: 'Whether somebody has an account with this address; only if the link came by e-mail.',
+          description: 'Whether this address has an account; only if the link came by e-mail.',
         }),
       ),
       sign_up: Type.Boolean({ description: 'Whether an account can be made through the link.' }),

@@ -1,5 +1,5 @@
-// Logins to devices from the administrator's side: would a login be let in, and if not, which rule refuses it; and
-// why one was refused, by the reference that the person was shown.
+// Logins to devices, for administrators: whether a login would be let in, which rule refuses it, and why one
+// was refused, by the reference that the person was shown.
 import Type, { type Static } from './type.ts'
 import { member } from './access.ts'
 import { sample } from './examples.ts'
@@ -15,7 +15,7 @@ import {
 import { operation } from './operation.ts'
 import { SentenceParts } from './sentences.ts'
 
-/** What is checked, in the order of a login. */
+/** In the order of a login. */
 export const loginChecks = [
   'sign-in',
   'membership',
@@ -31,7 +31,6 @@ export const loginChecks = [
   'policy',
 ] as const
 
-/** What somebody logs in with. An SSH client names nobody. */
 export const loginClients = ['ssh', 'cli', 'browser'] as const
 export type LoginClient = (typeof loginClients)[number]
 
@@ -73,8 +72,7 @@ export const LoginExplanation = Type.Object({
 })
 export type LoginExplanation = Static<typeof LoginExplanation>
 
-/** The reasons for which logins are refused, in words. docs/guides/monitoring.md lists them, too. */
-export const refusalSentences: Readonly<Record<string, string>> = {
+const sentences = {
   'invalid-sshid': 'The user name was no SSHID, which is user@namespace.device.',
   'unknown-device': 'The namespace has no accepted device of that name.',
   offline: 'The device was offline.',
@@ -82,7 +80,8 @@ export const refusalSentences: Readonly<Record<string, string>> = {
   'host-key-changed': 'The device showed another host key than the one that it joined with.',
   firewall: 'A firewall rule denied the login.',
   'device-limit': 'The namespace is over its device limit.',
-  'person-required': 'The namespace lets in known people only, and the password or the key names nobody.',
+  'person-required':
+    'This namespace only allows identified users, and the password or the key identifies nobody.',
   password: 'The device did not take the password, or has no such user.',
   'unknown-key': 'The namespace does not know the public key.',
   'key-scope': 'The public key is registered, but not for this user on this device.',
@@ -94,9 +93,11 @@ export const refusalSentences: Readonly<Record<string, string>> = {
   'rate-limited': 'Too many logins from the address had failed.',
   'too-many-sessions': 'Too many sessions from the address were open.',
   unavailable: 'The server could not check the login, as when its database is away.',
-}
+} as const
+export type LoginRefusalReason = keyof typeof sentences
+/** The reasons for which logins are refused, in words. docs/guides/monitoring.md lists them, too. */
+export const refusalSentences: Readonly<Record<string, string>> = sentences
 
-/** Why a public key is not accepted, in words. */
 export const keyRefusals = {
   weak: 'The key is too weak.',
   nowhere: 'There is no such namespace or device.',
@@ -104,7 +105,7 @@ export const keyRefusals = {
   'no-authority': 'The key that signed it is no certificate authority.',
   'only-signs': 'The key is a certificate authority, which only signs.',
   scope: 'The key is not for this user on this device.',
-  'former-member': 'The owner of the key is no member any more.',
+  'former-member': 'The owner of the key is no longer a member.',
   'old-agent': 'The agent is too old.',
   'no-account':
     'The device has no such account, or the account has no home folder. Agents before 0.19.2 do not say which, and crash on an unknown account.',

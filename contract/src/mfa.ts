@@ -44,7 +44,7 @@ export const mfa = {
     method: 'POST',
     path: '/api/user/mfa/reset',
     access: anyone,
-    audit: { none: 'it sends e-mails and changes nothing, whoever is asked for' },
+    audit: { none: 'it sends e-mails and changes nothing, for known and unknown users alike' },
     body: Type.Object({ identifier: Identifier }),
     failures: [],
     example: { body: { identifier: sample.careful.email } },

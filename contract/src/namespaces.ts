@@ -1,5 +1,4 @@
-// Namespaces: a team's devices, keys, rules and sessions, and its members. `tenant_id` is the id of a
-// namespace.
+// Namespaces: a team's devices, keys, rules, sessions and members. `tenant_id` is the id of a namespace.
 import Type, { type Static } from './type.ts'
 import { AgentUpdateMode } from './agents.ts'
 import { member, Role, roles, user, userOrKey } from './access.ts'
@@ -12,7 +11,7 @@ import { mostGrace_s } from './tunnel.ts'
 const AcceptEnv = Type.Array(Type.String({ pattern: variablePattern }), {
   maxItems: 64,
   description:
-    'Variables that clients may send (SendEnv) beside LANG and LC_*: names, or beginnings of names with `*`.',
+    'Variables that clients may send (SendEnv) besides LANG and LC_*: names, or prefixes with `*`.',
 })
 
 const ReconnectGrace = Type.Integer({
@@ -51,7 +50,7 @@ const HoldSessions = Type.Integer({
   minimum: 0,
   maximum: mostHold_s,
   description:
-    'For how many seconds a terminal whose client is lost goes on without one, so that its person can come back to it. 0: it ends at once, and no open terminal can be continued elsewhere.',
+    'How many seconds a terminal is held when its client is lost, so that its person can reattach. 0: it ends at once, and no open terminal can be continued elsewhere.',
 })
 
 const HoldUnknown = Type.Boolean({
@@ -80,7 +79,7 @@ const Search = Type.Boolean({
 })
 
 const GrantedRole = Type.Enum([...roles], {
-  description: 'The member’s role in the namespace; only a hand-over makes somebody the owner.',
+  description: 'The member’s role in the namespace; only a hand-over changes the owner.',
 })
 
 export const Namespace = Type.Object({

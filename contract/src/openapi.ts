@@ -1,6 +1,6 @@
-// The contract as an OpenAPI 3.1 document, for the reference, code generators and people. Everything in it
-// comes from the operations, except for the titles of the nouns. `fieldsOf` turns a schema of the document
-// into rows for people, so that the pages and the browsable reference use the same words.
+// The contract as an OpenAPI 3.1 document. Everything in it comes from the operations, except for the titles
+// of the nouns. `fieldsOf` turns a schema into rows for people, so that pages and browsable reference use the
+// same words.
 import type { TSchema } from './type.ts'
 import type { Access } from './access.ts'
 import { AcceptRule } from './accept-rules.ts'
@@ -23,7 +23,7 @@ import { Frame, Session } from './sessions.ts'
 import { UserSession } from './users.ts'
 
 type Limit = 'minLength' | 'maxLength' | 'minimum' | 'maximum' | 'minItems' | 'maxItems'
-/** A JSON schema of the document. Only the keywords that this project reads are named. */
+/** Only the keywords that this project reads. */
 export interface Schema extends Readonly<Partial<Record<Limit, number>>> {
   readonly $ref?: string
   readonly type?: string
@@ -62,7 +62,7 @@ export interface DocumentedOperation {
   readonly summary: string
   readonly description: string
   readonly deprecated?: true
-  /** Who may call it, as a sentence. */
+  /** As a sentence. */
   readonly 'x-access': string
   /** The operation that this entry is another address of. */
   readonly 'x-alias-of'?: string
@@ -113,13 +113,13 @@ export const nouns: Readonly<Record<keyof Contract, readonly [title: string, sen
   sessions: ['Sessions', 'Connections made to devices, and their recordings.'],
   terminals: [
     'Terminals',
-    'Terminals in a browser, and the files beside them. What is spoken on their WebSocket is in the contract.',
+    'Terminals in a browser, and their files. The contract defines the protocol on their WebSocket.',
   ],
   recordings: [
     'Recordings',
     'What terminals showed, for players: a part at a time, and where a text is, in one or in all.',
   ],
-  firewall: ['Firewall rules', 'Who may connect to which device, from where, as whom.'],
+  firewall: ['Firewall rules', 'Who may connect to which device, from where, as which user.'],
   policies: ['Policies', 'What is forbidden in sessions: transfers of files, forwards, subsystems.'],
   logins: ['Logins', 'Why a login to a device is let in or refused.'],
   announcements: ['Announcements', 'Announcements of the server’s administrator.'],
@@ -189,7 +189,7 @@ function part(value: unknown): unknown {
   return typeof value === 'object' && value !== null ? written(value) : value
 }
 
-/** Who may call an operation, as a sentence without its full stop. */
+/** Without its full stop. */
 export function accessSentence(access: Access): string {
   if (access.who === 'anyone') return 'anyone'
   if (access.who === 'device') return 'a device with its own token'
@@ -225,7 +225,7 @@ function parameters(op: Operation): Parameter[] {
   })
 }
 
-/** The value of a parameter's example, which the contract has as a string. */
+/** The contract has parameters' examples as strings. */
 function typed(example: string | undefined, schema: Schema): unknown {
   return schema.type === 'integer' || schema.type === 'boolean' ? JSON.parse(example ?? 'null') : example
 }
@@ -264,9 +264,7 @@ function shapeOf(kind: FailureKind, op: Operation): keyof typeof failureShapes {
     : 'Failure'
 }
 
-/**
- * One response per status. Its description has a line `kind: sentence` for each failure; a header names it.
- */
+/** The description has a line `kind: sentence` for each failure; a header names it. */
 function refusals(op: Operation): Record<string, Response> {
   const responses = [...Map.groupBy(allFailures(op), (kind) => failures[kind].status)].map(
     ([status, kinds]) => {
@@ -370,7 +368,7 @@ export function openapi(options: { version: string; servers?: readonly string[] 
   }
 }
 
-/** One field of a schema as a row for people. Nested names are dotted. Texts may have `code` in backticks. */
+/** Nested names are dotted. Texts may have `code` in backticks. */
 export interface Field {
   readonly name: string
   readonly type: string
@@ -379,7 +377,7 @@ export interface Field {
   readonly description: string
 }
 
-/** The fields of a schema of the document, nested ones included. References are not followed. */
+/** Nested fields included; references are not followed. */
 export function fieldsOf(schema: Schema, prefix = ''): Field[] {
   if (schema.anyOf)
     return schema.anyOf
@@ -397,7 +395,7 @@ export function fieldsOf(schema: Schema, prefix = ''): Field[] {
   })
 }
 
-/** The type of a schema in few words: `string`, `array of Device`, `{hostname} or {tags}`. */
+/** Such as `string`, `array of Device`, `{hostname} or {tags}`. */
 export function typeOf(schema: Schema): string {
   if (schema.$ref) return schema.$ref.slice(schema.$ref.lastIndexOf('/') + 1)
   if (schema.anyOf) return [...new Set(schema.anyOf.map(branchOf))].join(' or ')
@@ -409,7 +407,6 @@ export function typeOf(schema: Schema): string {
 const branchOf = (branch: Schema) =>
   branch.properties ? `{${Object.keys(branch.properties).join(', ')}}` : typeOf(branch)
 
-/** The rules of a schema beyond its type. */
 export function rulesOf(schema: Schema): string[] {
   const code = (value: unknown) => `\`${typeof value === 'string' ? value : JSON.stringify(value)}\``
   const alternatives =

@@ -1,6 +1,6 @@
-// The kernel of the contract. An operation is one plain object: its name, its address, who may call it, its
-// input and output, its failures, and an example that works. Everything else is derived from these objects:
-// routes, validation, the typed client, OpenAPI, the access matrix, the commands and the contract tests.
+// The kernel of the contract. An operation is one plain object: name, address, access, input, output,
+// failures, and an example that works. Everything else is derived from these objects: routes, validation, the
+// typed client, OpenAPI, the access matrix, the commands and the contract tests.
 import type { Static, TArray, TObject, TSchema } from './type.ts'
 import type { Access } from './access.ts'
 import type { AuditDeclaration } from './audit-actions.ts'
@@ -14,7 +14,7 @@ export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
 export type FailureBody = 'message' | 'fields' | 'code'
 
 export interface Operation {
-  /** Its name in the interface document, or a new one for an operation beyond it. */
+  /** The name in the interface document, or a new one for an operation beyond it. */
   readonly title: string
   readonly summary: string
   readonly method: Method
@@ -23,12 +23,12 @@ export interface Operation {
   /** Other addresses of the same operation, with the same limits and access. */
   readonly aliases?: readonly { readonly method?: Method; readonly path: string }[]
   readonly access: Access
-  /** What it leaves in the audit log. Whatever changes something, or reads a recording, says so. */
+  /** Required of whatever changes something or reads a recording. */
   readonly audit?: AuditDeclaration
   readonly params?: TObject
   readonly query?: TObject
   readonly body?: TSchema
-  /** The largest body in bytes, where the default of `bodyLimit` is too small. */
+  /** In bytes, where the default of `bodyLimit` is too small. */
   readonly largestBody?: number
   /** The header with the signature of the body. The rule gets both unparsed. */
   readonly signed?: string
@@ -38,14 +38,13 @@ export interface Operation {
   readonly list?: TSchema
   /** The content type of an answer that is text, not JSON. */
   readonly text?: string
-  /** The answer, an array or text, is streamed. */
   readonly streamed?: true
-  /** Headers of the answer, in lower case. A header with a default is on every answer, refusals included. */
+  /** In lower case. A header with a default is on every answer, refusals included. */
   readonly headers?: TObject
-  /** Failures beyond those that all operations of its kind share (see `allFailures`). */
+  /** Beyond those that all operations of its kind share (see `allFailures`). */
   readonly failures: readonly FailureKind[]
   readonly failureBody?: FailureBody
-  /** The failure for invalid input; default: `invalid`. */
+  /** Default: `invalid`. */
   readonly badInput?: 'invalid' | 'invalidFields' | 'unprocessable'
   readonly deprecated?: boolean
   /** Values that fit together and work in the world of the contract tests. */
@@ -63,14 +62,12 @@ export function operation<const T extends Operation>(shape: T): T {
 type StaticOr<T, Otherwise> = T extends TSchema ? Static<T> : Otherwise
 type Part<O, K extends keyof Operation> = O extends { readonly [P in K]: infer V } ? V : undefined
 
-/** An unparsed body with its signature. */
 export interface SignedBody {
   readonly payload: string
   /** Empty if the request had none. */
   readonly signature: string
 }
 
-/** The input of an operation's rule. */
 export interface Input<O extends Operation> {
   readonly params: StaticOr<Part<O, 'params'>, Record<string, never>>
   readonly query: StaticOr<Part<O, 'query'>, Record<string, never>>
@@ -94,17 +91,17 @@ type Whole<O extends Operation> = O extends { readonly list: infer L extends TSc
       ? string
       : void
 
-/** The result of an operation's rule: the body, or body and headers where the operation has headers. */
+/** The body, or body and headers where the operation has headers. */
 export type Output<O extends Operation> = O extends { readonly headers: infer H extends TObject }
   ? { readonly answer: Body<O>; readonly headers: Static<H> }
   : Body<O>
 
-/** The largest body in bytes: small for anonymous callers, larger for known ones. */
+/** Small for anonymous callers, larger for known ones. */
 export function bodyLimit({ largestBody, access }: Pick<Operation, 'largestBody' | 'access'>): number {
   return largestBody ?? (access.who === 'anyone' ? 8 : 64) * 1024
 }
 
-/** All failures of an operation, including those that all operations of its kind share. */
+/** Including those that all operations of its kind share. */
 export function allFailures(op: Operation): FailureKind[] {
   const kinds = new Set<FailureKind>(op.failures)
   if (op.body ?? op.query) kinds.add(op.badInput ?? 'invalid')

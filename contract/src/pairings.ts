@@ -1,14 +1,13 @@
-// Pairing: a device joins without any id or token. Its agent asks for a pairing and shows a short code. A
-// member who may accept devices sees by the code what asks, and confirms it: the device is then an accepted
-// device of the member's namespace, and the agent learns which. A code works once and for 15 minutes. The
-// agent asks for the outcome with a secret of its own.
+// Pairing: a device joins without id or token. Its agent shows a short code; a member who may accept devices
+// enters it, sees which device asks, and confirms: the device is then accepted in the member's namespace. A
+// code works once and for 15 minutes. The agent asks for the outcome with a secret of its own.
 import Type, { type Static } from './type.ts'
 import { anyone, member } from './access.ts'
 import { sample } from './examples.ts'
 import { DeviceUid, patterns, Tags, TenantId, Timestamp } from './fields.ts'
 import { operation } from './operation.ts'
 
-/** Characters of codes: no 0, O, 1, I or L. Small letters, blanks and other dashes are forgiven. */
+/** No 0, O, 1, I or L. Small letters, blanks and other dashes are forgiven. */
 const Code = Type.String({
   pattern: '^\\s*[2-9A-HJKMNP-Za-hjkmnp-z]{4}[ -]?[2-9A-HJKMNP-Za-hjkmnp-z]{4}\\s*$',
   description: 'The code that the agent shows, for example K7QX-2MPT.',
@@ -76,7 +75,7 @@ export const pairings = {
   }),
   outcome: operation({
     title: 'Get pairing outcome',
-    summary: 'The agent asks whether somebody has confirmed its code.',
+    summary: 'The agent asks whether its code was confirmed.',
     method: 'POST',
     path: '/api/pairings/outcome',
     access: anyone,
@@ -110,7 +109,7 @@ export const pairings = {
     method: 'POST',
     path: '/api/pairings/confirm',
     access: member('operator'),
-    audit: ['pairing.confirmed', 'device.accepted', 'device.replaced', 'device.removed'],
+    audit: ['pairing.confirmed', 'device.accepted', 'device.replaced'],
     body: Type.Object({
       code: Code,
       name: Type.Optional(Type.String({ pattern: patterns.deviceName })),

@@ -1,10 +1,9 @@
-// The policy of a namespace: what is forbidden in sessions on its devices, whoever opens them and however:
-// with an SSH client, the command line or a browser. A shell can still do what its user may do on the device.
+// The policy of a namespace: what is forbidden in sessions on its devices, for everybody and every client. A
+// shell can still do what its user may do on the device.
 import Type, { type Static } from './type.ts'
 import { member } from './access.ts'
 import { operation } from './operation.ts'
 
-/** The most exceptions of one kind. */
 export const mostExceptions = 100
 
 /** One `*` stands for any text, in the host or at any place of a path. */
@@ -45,7 +44,7 @@ export const Policy = Type.Object({
 })
 export type Policy = Static<typeof Policy>
 
-/** Of a namespace that has not said anything. */
+/** The default. */
 export const openPolicy: Policy = {
   uploads: true,
   downloads: true,
@@ -58,7 +57,7 @@ export const openPolicy: Policy = {
 export const policies = {
   get: operation({
     title: 'Get policy',
-    summary: 'What is forbidden in sessions on the devices of the namespace.',
+    summary: 'Returns the policy for sessions on the devices of the namespace.',
     method: 'GET',
     path: '/api/policy',
     access: member('observer'),
@@ -68,8 +67,7 @@ export const policies = {
   }),
   update: operation({
     title: 'Update policy',
-    summary:
-      'Changes what is forbidden in sessions. It holds at once: what a session does now and may not do any more is ended.',
+    summary: 'Changes the policy for sessions. It applies at once and ends whatever it forbids.',
     method: 'PATCH',
     path: '/api/policy',
     access: member('administrator'),

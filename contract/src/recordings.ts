@@ -1,7 +1,6 @@
-// Recordings for players: the recorded terminals of a session, any part of one by its time, a search for text
-// in one, and a search over all recordings of the namespace. `sessions.cast` downloads a whole recording,
-// `sessions.removeRecording` deletes it. The bytes of a terminal are untrusted: a player must filter
-// control sequences.
+// Recordings for players: the recorded terminals of a session, any part of one by its time, and searches in
+// one and in all of the namespace. `sessions.cast` downloads, `sessions.removeRecording` deletes. The bytes
+// of a terminal are untrusted: a player must filter control sequences.
 import Type, { type Static } from './type.ts'
 import { member } from './access.ts'
 import { sample } from './examples.ts'
@@ -17,7 +16,7 @@ export const Interruption = Type.Object({
   until_ms: Milliseconds,
   why: Type.String({ description: '`client lost`: the session was held without its client.' }),
   via: Type.String({
-    description: 'How its person came back, as in `via` of a session; empty: nobody did until the end.',
+    description: 'How its person reattached, as in `via` of a session; empty: nobody did.',
   }),
 })
 export type Interruption = Static<typeof Interruption>
@@ -104,7 +103,8 @@ export const SearchHit = Type.Object({
   username: Type.String({ description: 'The user on the device.' }),
   person: SessionPerson,
   typist: Type.String({
-    description: 'Who typed then, if it was somebody who joined the session; empty: whoever opened it.',
+    description:
+      'Who typed then, if it was somebody who joined the session; empty: the person who opened it.',
   }),
   started_at: Timestamp,
   at: Timestamp,
@@ -209,7 +209,7 @@ export const recordings = {
     params: one,
     query: Type.Object({
       moments: Type.Optional(
-        Type.Integer({ minimum: 2, maximum: 12, description: 'At most so many; usually 8.' }),
+        Type.Integer({ minimum: 2, maximum: 12, description: 'The maximum; 8 by default.' }),
       ),
     }),
     answer: Type.Array(RecordingMoment),

@@ -1,24 +1,22 @@
 // Releases of the agent, as the server signs them and agents check them. The statement is the JSON text of a
-// `Release`; the signature is Ed25519 over `releaseText` of exactly that text. An update key is the public
-// half, the 32 bytes as base64url. A newer update key is endorsed by the one before it. No other use signs
-// such texts. docs/decisions/0034 says what an agent accepts.
+// `Release`; the signature is Ed25519 over `releaseText` of that text. An update key is the 32 bytes of the
+// public half as base64url; a newer one is endorsed by the one before. Only these texts are signed so.
+// docs/decisions/0034 says what an agent accepts.
 
-/**
- * What an update must look like for an agent to install it by itself: the archive, and the folder it fills.
- */
+/** The archive's form that an agent can install by itself, and the folder it fills. */
 export const releaseFormat = 1
 
 export interface Release {
-  /** `releaseFormat` of the agent that it is. */
+  /** The agent's `releaseFormat`. */
   readonly format: number
-  /** Of Hawser, for people; an agent never installs a lower one than its own. */
+  /** Hawser's, for people; an agent never installs a lower one than its own. */
   readonly version: string
   /** Names the sources; two agents of one build are the same program. */
   readonly build: string
   readonly arch: string
-  /** Of the archive, in hex. */
+  /** The hash of the archive, in hex. */
   readonly sha256: string
-  /** Of the archive, in bytes. */
+  /** The size of the archive, in bytes. */
   readonly size: number
   /** When the server first offered the build; of two releases the later one is the newer. */
   readonly released_at: string
@@ -26,7 +24,6 @@ export interface Release {
 
 export interface SignedRelease {
   readonly statement: string
-  /** Base64. */
   readonly signature: string
 }
 
@@ -42,7 +39,7 @@ export const releaseText = (statement: string): string => `hawser agent release 
 export const endorsementText = (before: string, key: string): string =>
   `hawser update key 1\n${before}\n${key}\n`
 
-/** The largest archive that an agent fetches; today it has 50 MB. */
+/** Today it has 50 MB. */
 export const largestArchive_bytes = 512 * 1024 * 1024
 
 export const buildPattern = '^[0-9a-f]{16}$'
@@ -50,7 +47,7 @@ export const updateKeyPattern = '^[A-Za-z0-9_-]{43}$'
 const sha256Pattern = /^[0-9a-f]{64}$/
 const versionPattern = /^\d{1,6}\.\d{1,6}\.\d{1,6}$/
 
-/** Reads a statement. Undefined: it is not one. */
+/** Undefined: the text is no statement. */
 export function readRelease(statement: string): Release | undefined {
   let value: Partial<Record<keyof Release, unknown>> | null
   try {

@@ -1,19 +1,16 @@
-// What our own agent and the server tell each other while a tunnel is up, as lines of JSON on one stream that
-// the agent opens (`reportProtocol` in tunnel.ts). Each end sends a line when something has changed, with the
-// fields that changed and no others. So a device at rest costs nothing but its pings.
+// Messages between our own agent and the server while a tunnel is up: lines of JSON on a stream that the
+// agent opens (`reportProtocol` in tunnel.ts). Each end sends only the fields that have changed, so a device
+// at rest costs nothing but its pings.
 import Type, { type Static } from './type.ts'
 import { AgentReport, type AgentAnswer } from './agents.ts'
 import { ReportedInfo, type DeviceStatus } from './devices.ts'
-import { longestPing_s, mostKept, shortestPing_s } from './tunnel.ts'
+import { longestPing_s, mostDetached, shortestPing_s } from './tunnel.ts'
 
-/**
- * Why an agent leaves: it was stopped, the machine goes down, its update takes over, or the container that
- * it stands for is gone for good.
- */
+/** Why an agent leaves. `gone`: the container that it stands for is gone for good. */
 export const leavingReasons = ['stopped', 'shutdown', 'update', 'gone'] as const
 export type LeavingReason = (typeof leavingReasons)[number]
 
-/** What the agent says once for each tunnel, for the timeline of its device. */
+/** Sent once for each tunnel, for the timeline of its device. */
 export const ConnectionReport = Type.Object({
   boot_id: Type.Optional(
     Type.String({ maxLength: 64, description: 'Another one after each start of the machine.' }),
@@ -61,7 +58,7 @@ export const DeviceReport = Type.Object({
   ),
   kept: Type.Optional(
     Type.Array(Type.String({ pattern: '^[0-9a-f]{64}$' }), {
-      maxItems: mostKept,
+      maxItems: mostDetached,
       description: 'Sessions whose terminals the agent has without their gateway.',
     }),
   ),
@@ -72,7 +69,7 @@ export type DeviceReport = Static<typeof DeviceReport>
 export interface DeviceNews {
   readonly name?: string
   readonly status?: DeviceStatus
-  /** As Auth device answers it. */
+  /** As in the answer of Auth device. */
   readonly agent?: AgentAnswer
   /** The interval that the device learnt last, and the longest that the server allows. */
   readonly ping?: { readonly learnt_s: number; readonly longest_s: number }

@@ -1,16 +1,14 @@
-// Who may do what in a namespace, as a table: a row for each operation that members call, with the roles that
-// it admits. Made from the operations themselves, so it cannot differ from what the server checks.
+// Who may do what in a namespace: a row for each operation that members call, with the roles that it admits.
+// Made from the operations themselves, so it cannot differ from what the server checks.
 import { rank, roles, type Role } from './access.ts'
 import { operations, type Contract } from './index.ts'
 import { nouns } from './openapi.ts'
 
 export interface RoleMatrixRow {
   readonly noun: keyof Contract
-  /** What it is about, as people call it. */
   readonly thing: string
   readonly title: string
   readonly summary: string
-  /** The lowest role that may. */
   readonly least: Role
   readonly allowed: Readonly<Record<Role, boolean>>
   /** Whether an API key of such a role may, too. */

@@ -1,10 +1,10 @@
-// Sentences that the server makes of what it knows: what happened to a device, why it is offline, the steps of an
-// explained login, and the names of clients. Each is a text with places for values, and answers carry both: the English sentence, and its parts by
-// name with their values, so that whoever shows them in another language needs not read English.
+// The server's sentences about what happened to a device, why it is offline, the steps of an explained login,
+// and the names of clients. Each is a text with places for values. Answers carry the English sentence and its
+// parts by name with their values, so that it can be shown in another language.
 import Type, { type Static } from './type.ts'
 
 export const sentences = {
-  // What happened to a device.
+  // Events of a device.
   connected: 'It connected.',
   'connected-from': 'It connected from {address}.',
   'address-changed': 'Its address changed from {before} to {after}.',
@@ -21,7 +21,7 @@ export const sentences = {
   'ended-stopping': 'The server stopped.',
   ended: 'The connection ended.',
   'had-lasted': 'The connection had lasted {lasted_s}.',
-  'key-missing': 'Somebody with its token, but without its key, tried to connect in its place.',
+  'key-missing': 'A client with its token, but without its key, tried to connect in its place.',
   'round-trip': 'A round trip takes {milliseconds} ms.',
   'left-stopped': 'Its agent was stopped.',
   'left-shutdown': 'The machine was shut down or restarted.',
@@ -39,7 +39,6 @@ export const sentences = {
   'clock-ahead': 'Its clock is {skew_s} ahead.',
   'clock-behind': 'Its clock is {skew_s} behind.',
 
-  // Why a device is offline.
   'offline-server-lost':
     'The server ended without closing the connection of {up_at}, and the device has not come back.',
   'offline-stopped': 'Its agent was stopped at {left_at}.',
@@ -57,8 +56,7 @@ export const sentences = {
   'offline-stopping': 'The server stopped at {ended_at}, and the device has not come back.',
   'offline-ended': 'Its connection ended at {ended_at}.',
 
-  // What a device waits for.
-  'waits-person': 'It waits for somebody to accept it.',
+  'waits-person': 'It waits to be accepted.',
   'waits-set-back': 'A member set it back to pending; someone must accept it again.',
   'waits-connector': 'Its connector accepts containers at once, but cannot accept this one yet.',
   'waits-name':
@@ -81,7 +79,7 @@ export const sentences = {
   'role-may-not': 'The role {role} may not open sessions this way.',
   'device-accepted': '{device} is an accepted device of {namespace}.',
   'device-unknown': 'The namespace {namespace} has no device {device}.',
-  'device-not-accepted': '{device} is {status}: people reach it once somebody has accepted it.',
+  'device-not-accepted': '{device} is {status}: it must be accepted before people can reach it.',
   'device-gone': 'The container of {device} was removed.',
   'device-connected': '{device} is connected.',
   'device-offline': '{device} is offline.',
@@ -110,13 +108,13 @@ export const sentences = {
   'key-old-agent':
     'The agent of {device} ({version}) is too old to check logins by key, so the server makes none. Update it.',
   'key-too-slow':
-    'The key “{key}” has a pattern that cannot be evaluated within its bound, so it is good for nobody.',
+    'The key “{key}” has a pattern that cannot be evaluated within its bound, so it lets nobody in.',
   'key-not-for': 'The key “{key}” is not for this login: {list}.',
   'key-without-owner':
-    '“{key}” has no owner, and the namespace lets in known people only: give it one, or use hawser ssh.',
+    '“{key}” has no owner, and this namespace only allows identified users: give it one, or use hawser ssh.',
   'password-names-nobody':
-    'The namespace lets in known people only, and a password names nobody: use hawser ssh or the terminal in the browser.',
-  'person-named': 'The namespace lets in known people only, and this way names who is signed in.',
+    'This namespace only allows identified users, and a password identifies nobody: use hawser ssh or the terminal in the browser.',
+  'person-named': 'This namespace only allows identified users, and this client identifies who is signed in.',
   'attempts-untold':
     'No login from {source} was refused here lately; whether too many failed elsewhere is not told.',
   'attempts-too-many':
@@ -143,7 +141,6 @@ export const sentences = {
   'policy-subsystems-but': 'the subsystems other than {exceptions}',
   'nothing-refuses': 'Nothing here refuses the login; the device itself decides the rest.',
 
-  // Where somebody is signed in.
   client: '{program}',
   'client-on-system': '{program} on {system}',
   'client-on-host': '{program} on {host}',
@@ -166,12 +163,11 @@ export const SentencePart = Type.Object({
 })
 export type SentencePart = Static<typeof SentencePart>
 
-/** The parts of a sentence, as answers have them beside it. */
+/** The parts of a sentence, which answers have in addition to it. */
 export const SentenceParts = Type.Array(SentencePart, {
   description: 'The sentence by name, for those who show it in another language.',
 })
 
-/** What an answer says, in both ways. */
 export interface Sentence {
   readonly sentence: string
   readonly parts: SentencePart[]
@@ -182,13 +178,11 @@ type Places<Text extends string> = Text extends `${string}{${infer Place}}${infe
   : never
 type Values<Name extends SentenceName> = Readonly<Record<Places<(typeof sentences)[Name]>, string | number>>
 
-/** A part with all of its values. */
 export const part = <Name extends SentenceName>(
   name: Name,
   ...[given]: [Places<(typeof sentences)[Name]>] extends [never] ? [] : [Values<Name>]
 ): SentencePart => ({ name, values: { ...given } })
 
-/** What these parts say in English. */
 export const say = (...parts: SentencePart[]): Sentence => ({
   sentence: parts.map(inEnglish).join(' '),
   parts,

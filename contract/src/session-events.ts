@@ -1,14 +1,12 @@
-// What happened in a session beside its terminal: files that went to the device or came from it, commands,
-// forwarded connections, and what was refused.
+// The events of a session apart from its terminal: transferred files, commands, forwarded connections, and
+// refusals.
 import Type, { type Static } from './type.ts'
 import { Timestamp } from './fields.ts'
 
-/** The server keeps so many events of a session. */
+/** At most this many of a session are stored. */
 export const sessionEvents_most = 2_000
-/** Events in one page. */
 export const sessionEventsPage_most = 500
 
-/** What happens in a session, each with its meaning. */
 export const sessionEventKinds = {
   exec: 'A command was run, such as that of scp or rsync.',
   subsystem: 'A subsystem was started, such as sftp.',
@@ -43,7 +41,7 @@ export const SessionEvent = Type.Object({
   target: Type.Optional(Type.String({ description: 'The other path of a rename, a link or a copy.' })),
   outcome: Type.Enum([...sessionEventOutcomes], {
     description:
-      'partial: not the whole file, or not in order, so there is no hash. open: it goes on, or the server ' +
+      'partial: not the whole file, or not in order, so there is no hash. open: in progress, or the server ' +
       'stopped before it ended. refused: a policy of the namespace forbids it.',
   }),
   received: Type.Integer({ description: 'Bytes that the device received.' }),

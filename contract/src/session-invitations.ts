@@ -1,6 +1,6 @@
-// Invitations to a live session: a link for one person, to watch one session or to ask to type in it. Whoever
-// opens it is signed in, and is the only one from then on. The token is shown once; the server stores only
-// its hash. It ends at a moment, with the session, and with the right of whoever made it.
+// Invitations to a live session: a link for one person, to watch it or to ask to type in it. The first
+// signed-in person to open the link is its only guest. The token is shown once; the server stores only its hash. An
+// invitation expires, and ends with the session and with its maker's rights.
 import Type, { type Static } from './type.ts'
 import { member, user } from './access.ts'
 import { sample } from './examples.ts'
@@ -11,17 +11,14 @@ import { Ticket } from './terminals.ts'
 /** A prefix that secret scanners can find, and 160 random bits in base32. */
 export const invitationPattern = '^hwi_[a-z2-7]{32}$'
 
-/**
- * The page of the console that takes an invitation. The token follows as the fragment, which browsers send to
- * nobody: it is in no log of a server or a proxy.
- */
+/** The token follows as the fragment, which browsers send to nobody, so it is in no log. */
 export const invitationPage = '/join'
 
 /** `watch`: sees the terminal. `join`: may ask to type in it, too. */
 export const invitationModes = ['watch', 'join'] as const
 export type InvitationMode = (typeof invitationModes)[number]
 
-/** Where nothing is said, and at most. */
+/** Default and maximum. */
 export const usualInvitation_min = 60
 export const longestInvitation_min = 24 * 60
 /** Open ones of one session. */
@@ -33,10 +30,10 @@ export const SessionInvitation = Type.Object({
   mode: Type.Enum([...invitationModes]),
   to: Type.String({ description: 'The user name or e-mail address that it is for; empty: who comes first.' }),
   used_by: Type.Union([Type.String(), Type.Null()], {
-    description: 'The user name of whoever has it; null: nobody yet.',
+    description: 'The user name of the guest; null: not accepted yet.',
   }),
   used_at: Type.Union([Timestamp, Type.Null()]),
-  created_by: Type.String({ description: 'The user name of whoever invites.' }),
+  created_by: Type.String({ description: 'The user name of the inviter.' }),
   created_at: Timestamp,
   expires_at: Timestamp,
 })
@@ -66,7 +63,7 @@ export const sessionInvitations = {
           minLength: 3,
           maxLength: 254,
           pattern: '^[^\\s\\u0000-\\u001f\\u007f]+$',
-          description: 'The user name or e-mail address of whoever may use it; without it, who comes first.',
+          description: 'The user name or e-mail address of the guest; without it, the first user to accept.',
         }),
       ),
       valid_minutes: Type.Optional(
@@ -74,7 +71,7 @@ export const sessionInvitations = {
           minimum: 1,
           maximum: longestInvitation_min,
           default: usualInvitation_min,
-          description: 'Minutes until it ends, also for whoever is there by it.',
+          description: 'Minutes until it ends, also for a guest who is there.',
         }),
       ),
     }),
@@ -98,7 +95,7 @@ export const sessionInvitations = {
   }),
   uninvite: operation({
     title: 'Revoke an invitation to a session',
-    summary: 'Ends an invitation at once, also for whoever is there by it.',
+    summary: 'Ends an invitation at once, also for a guest who is there.',
     method: 'DELETE',
     path: `${path}/:id`,
     access,
@@ -110,7 +107,7 @@ export const sessionInvitations = {
   acceptInvitation: operation({
     title: 'Accept an invitation to a session',
     summary:
-      'Takes an invitation for the caller, who need not be a member of the namespace, and gives a ticket for the WebSocket. Whoever has taken it may do so again until it ends; others may not.',
+      'Takes an invitation for the caller, who need not be a member of the namespace, and returns a ticket for the WebSocket. The same user may repeat this until the invitation ends; others may not.',
     method: 'POST',
     path: '/api/session-invitations',
     access: user,
@@ -122,7 +119,7 @@ export const sessionInvitations = {
       mode: Type.Enum([...invitationModes]),
       username: Type.String({ description: 'The user on the device.' }),
       device_name: Type.String(),
-      created_by: Type.String({ description: 'The user name of whoever invites.' }),
+      created_by: Type.String({ description: 'The user name of the inviter.' }),
       expires_at: Timestamp,
     }),
     failures: ['notFound', 'forbidden', 'tooMany'],

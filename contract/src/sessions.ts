@@ -22,29 +22,25 @@ import { Ticket } from './terminals.ts'
 
 export const personKinds = ['user', 'api-key', 'certificate', 'unknown'] as const
 export type PersonKind = (typeof personKinds)[number]
-/**
- * How a session came in: plain ssh, a terminal in a browser, or `hawser ssh` of somebody who is signed in.
- */
+/** `cli`: `hawser ssh` of somebody who is signed in. */
 export const sessionOrigins = ['ssh', 'browser', 'cli'] as const
 export type SessionOrigin = (typeof sessionOrigins)[number]
-/** What the device or the server was shown as a proof. */
 export const sessionMethods = ['password', 'publickey', 'certificate'] as const
 export type SessionMethod = (typeof sessionMethods)[number]
 
 export const SessionPerson = Type.Object({
   kind: Type.Enum([...personKinds], {
     description:
-      'A user of this server, an API key, whoever a certificate of a registered authority names, or nobody known.',
+      'A user of this server, an API key, the person named by a certificate of a registered authority, or an unknown person.',
   }),
   id: Type.String({
     description: 'The id of the user, the name of the API key, or the key id of the certificate.',
   }),
   name: Type.String({ description: 'As it was when the session began; empty: unknown.' }),
-  created_by: Type.Optional(Type.String({ description: 'The user name of whoever made the API key.' })),
+  created_by: Type.Optional(Type.String({ description: 'The user name of the API key’s creator.' })),
 })
 export type SessionPerson = Static<typeof SessionPerson>
 
-/** Nobody who is known. */
 export const unknownPerson: SessionPerson = { kind: 'unknown', id: '', name: '' }
 
 export const SessionKey = Type.Object({
@@ -53,7 +49,6 @@ export const SessionKey = Type.Object({
 })
 export type SessionKey = Static<typeof SessionKey>
 
-/** The most characters of a client's identification that are stored. */
 export const longestClient = 255
 
 export const Session = Type.Object({
@@ -85,14 +80,12 @@ export const Session = Type.Object({
   }),
   key: Type.Optional(SessionKey),
   client: Type.String({ description: 'How the SSH client, or the browser, identifies itself.' }),
-  held: Type.Boolean({ description: 'Its client is lost, and it goes on for its person to come back.' }),
+  held: Type.Boolean({ description: 'Held: the client is lost, and its person can reattach.' }),
   held_until: Type.Optional(Timestamp),
   resumes: Type.Optional(
     Type.String({ description: 'The session that its terminal continues; it has none of its own.' }),
   ),
-  participants: Type.Optional(
-    Type.Array(Participant, { description: 'Who watches it or types in it beside its person now.' }),
-  ),
+  participants: Type.Optional(Type.Array(Participant, { description: 'The guests and viewers in it now.' })),
 })
 export type Session = Static<typeof Session>
 
@@ -107,10 +100,9 @@ export const Frame = Type.Object({
 export type Frame = Static<typeof Frame>
 
 /**
- * The WebSocket for watching a live session, and for typing in it. Watching needs the same role as playing
- * the recording. Operators come with `join` in the query, and see the session once its person allows them to
- * type. With the usual headers, or with a `ticket` in the query, because browsers cannot set headers. For the
- * messages see sharing.ts.
+ * The WebSocket for watching a live session, and for typing in it; sharing.ts has the messages. Watching
+ * needs the role for playing the recording. Operators come with `join` in the query, and see the session once
+ * its person allows them to type. Browsers, which cannot set headers, send a `ticket` in the query instead.
  */
 export const livePath = '/api/sessions/:uid/live'
 
@@ -225,11 +217,11 @@ export const sessions = {
   ticket: operation({
     title: 'Get a ticket to watch a session',
     summary:
-      'A ticket with which a browser watches the session while it goes on, as `ticket` in the query of the WebSocket.',
+      'A ticket with which a browser watches the live session, as `ticket` in the query of the WebSocket.',
     method: 'POST',
     path: livePath,
     access: member('administrator', { apiKey: false }),
-    audit: { none: 'the ticket shows nothing; whoever redeems it leaves session.watched' },
+    audit: { none: 'the ticket shows nothing; redeeming it leaves session.watched' },
     params,
     answer: Ticket,
     failures: [],
@@ -238,11 +230,11 @@ export const sessions = {
   join: operation({
     title: 'Get a ticket to join a session',
     summary:
-      'A ticket with which a browser asks to type in the session while it goes on, as `ticket` in the query of the WebSocket.',
+      'A ticket with which a browser asks to type in the live session, as `ticket` in the query of the WebSocket.',
     method: 'POST',
     path: '/api/sessions/:uid/join',
     access: member('operator', { apiKey: false }),
-    audit: { none: 'the ticket shows nothing; whoever may type then leaves session.joined' },
+    audit: { none: 'the ticket shows nothing; permission to type leaves session.joined' },
     params,
     answer: Ticket,
     failures: [],

@@ -1,6 +1,5 @@
-// Sharing a live session: who is there beside its person, and the messages of the WebSocket by which others
-// watch and type (`livePath` of sessions.ts). Binary messages are bytes of the terminal, in both directions;
-// text messages are JSON.
+// Sharing a live session: who is there besides its person, and the messages of the WebSocket (`livePath` of
+// sessions.ts). Binary messages are bytes of the terminal, in both directions; text messages are JSON.
 import Type, { type Static } from './type.ts'
 
 /**
@@ -14,7 +13,7 @@ export const Participant = Type.Object({
   id: Type.Integer({ description: 'Within the terminal; 0 is the person of the session.' }),
   name: Type.String({ description: 'The user name, or the name of an API key.' }),
   state: Type.Enum([...participantStates]),
-  invited_by: Type.Optional(Type.String({ description: 'Whoever is there by an invitation: of this user.' })),
+  invited_by: Type.Optional(Type.String({ description: 'For a guest: the user who made the invitation.' })),
 })
 export type Participant = Static<typeof Participant>
 
@@ -22,43 +21,52 @@ export type Participant = Static<typeof Participant>
 export const sizeRules = ['smallest', 'driver'] as const
 export type SizeRule = (typeof sizeRules)[number]
 
-/** Who is there, sent to everybody at each change. */
+/** Sent to everybody at each change. */
 export interface Presence {
   readonly kind: 'present'
   /** The reader’s own id. */
   readonly you: number
   readonly people: readonly Participant[]
-  /** Who alone may type; null: everybody who may. The person of the session takes over by typing. */
+  /**
+   * The only one who may type; null: everybody with permission. The person of the session takes over by
+   * typing.
+   */
   readonly driver: number | null
   readonly size: SizeRule
 }
 
-/** What the server says, as text. */
+/** The last message; a sentence for people. */
+export interface End {
+  readonly kind: 'end'
+  readonly message: string
+}
+
+/** Text messages of the server. */
 export type LiveMessage =
   | Presence
   /** First; the binary message after it draws the screen as it is. */
   | { readonly kind: 'screen' | 'resize'; readonly width: number; readonly height: number }
   /** A sentence for this reader alone. */
   | { readonly kind: 'note'; readonly message: string }
-  /** The last one. */
-  | { readonly kind: 'end'; readonly message: string }
+  | End
 
 const side = Type.Integer({ minimum: 1, maximum: 65_535 })
+/** The size of the window. */
+export const Resize = Type.Object({ kind: Type.Literal('resize'), width: side, height: side })
 
-/** What a participant says, as text. Binary messages are what they type. */
+/** Text messages of a participant. Binary messages are what they type. */
 export const ParticipantMessage = Type.Union([
-  /** May I type? The person of the session is asked, unless they need not be. */
+  /** Asks to type. The person of the session decides, unless no consent is needed. */
   Type.Object({ kind: Type.Literal('ask') }),
-  /** Back to watching. */
+  /** Stops typing. */
   Type.Object({ kind: Type.Literal('watch') }),
-  /** From now on only I type. */
+  /** Makes the sender the driver. */
   Type.Object({ kind: Type.Literal('take') }),
-  /** From now on only `to` types; 0 is the person of the session. */
+  /** Makes `to` the driver; 0 is the person of the session. */
   Type.Object({ kind: Type.Literal('hand'), to: Type.Integer({ minimum: 0, maximum: 1_000_000 }) }),
-  /** From now on everybody types who may. */
+  /** Ends the driver's turn: everybody with permission types. */
   Type.Object({ kind: Type.Literal('share') }),
-  /** How large my window is. */
-  Type.Object({ kind: Type.Literal('resize'), width: side, height: side }),
+  Resize,
   Type.Object({ kind: Type.Literal('size'), follow: Type.Enum([...sizeRules]) }),
 ])
 export type ParticipantMessage = Static<typeof ParticipantMessage>
@@ -67,7 +75,7 @@ export type ParticipantMessage = Static<typeof ParticipantMessage>
  * Who is in a terminal of one's own session, where others are or were: for its person, in a browser
  * (terminals.ts). `asking` of the people are questions that wait for an answer.
  */
-export interface OwnPresence extends Omit<Presence, 'kind'> {
+export interface OwnPresence extends Presence {
   /** The number of the terminal in the recording. */
   readonly channel: number
 }
@@ -75,13 +83,13 @@ export interface OwnPresence extends Omit<Presence, 'kind'> {
 const channel = Type.Integer({ minimum: 0, maximum: 65_535 })
 const who = Type.Integer({ minimum: 1, maximum: 1_000_000 })
 
-/** What the person of a session decides, in a browser. */
+/** Decisions of the person of a session, in a browser. */
 export const OwnerMessage = Type.Union([
-  /** Tell me from now on who is there. */
+  /** Asks to be notified of everyone who is there. */
   Type.Object({ kind: Type.Literal('hear') }),
-  /** Whoever asks may type, or may not. */
+  /** Decides about somebody who asks to type. */
   Type.Object({ kind: Type.Enum(['allow', 'refuse']), channel, who }),
-  /** Whoever types goes back to watching. */
+  /** Makes somebody who types read-only. */
   Type.Object({ kind: Type.Literal('dismiss'), channel, who }),
   Type.Object({ kind: Type.Enum(['take', 'share']), channel }),
   Type.Object({ kind: Type.Literal('hand'), channel, to: who }),
@@ -89,5 +97,5 @@ export const OwnerMessage = Type.Union([
 ])
 export type OwnerMessage = Static<typeof OwnerMessage>
 
-/** The most bytes of a text message of a participant. */
+/** The limit of a participant's text message. */
 export const longestMessage_bytes = 1_024

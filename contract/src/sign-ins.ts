@@ -1,5 +1,5 @@
-// Where a user is signed in. A sign-in begins with Login and ends when its last token does, or when the user ends
-// it: then all of its tokens are refused from the next request on. API keys are no sign-ins.
+// Where a user is signed in. A sign-in begins with Login and ends with its last token, or when the user ends
+// it: all of its tokens are then refused from the next request on. API keys are no sign-ins.
 import Type, { type Static } from './type.ts'
 import { user } from './access.ts'
 import { sample } from './examples.ts'

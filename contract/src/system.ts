@@ -6,7 +6,6 @@ import { Email, Password, NamespaceName, Username } from './fields.ts'
 import { operation } from './operation.ts'
 import { UserSession } from './users.ts'
 
-/** The most days that Stats by day goes back. */
 export const statsDays_most = 31
 
 export const system = {
@@ -42,7 +41,7 @@ export const system = {
     aliases: [{ path: '/kickstart.sh' }, { path: '/api/install' }],
     access: anyone,
     query: Type.Object({
-      // Not only ids: the script says what is wrong with one, where a 400 would only make `curl -f` fail.
+      // Any text, because the script explains a wrong id, where a 400 would only make `curl -f` fail.
       tenant_id: Type.Optional(Type.String({ pattern: '^[a-zA-Z0-9-]{1,64}$' })),
       token: Type.Optional(
         Type.String({
@@ -104,7 +103,7 @@ export const system = {
         minimum: 1,
         maximum: statsDays_most,
         default: 14,
-        description: 'So many days, today among them.',
+        description: 'The number of days, including today.',
       }),
     }),
     answer: Type.Object({

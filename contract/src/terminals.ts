@@ -1,29 +1,29 @@
 // Terminals in a browser. An operation gives a ticket, which works once and for half a minute. With it the
 // browser opens a WebSocket at `terminalPath`; the kind of ticket decides the protocol on it.
 //
-// A terminal (tickets of `open`): text messages are JSON, {"kind": number, "data": …}, binary messages are
-// what it shows.
-//   1 input      to the server, a string of at most 4096 characters
-//   2 resize     to the server, {cols, rows}, each 1 to 1000
-//   3 signature  to the browser: base64 of the bytes to sign (RFC 4252 section 7; they name the algorithm);
-//                to the server: base64 of the raw signature: RSASSA-PKCS1-v1_5 with SHA-512, Ed25519, or for
-//                ECDSA mpint r and mpint s. RSA with SHA-1 is refused.
-//   4 error      to the browser, a sentence; the last message
-//   5 session    to the browser: the login was accepted; the uid of the session
-//   7 shown      to the server: how many bytes of output the terminal has drawn so far. A browser that sends 0
-//                at the start is never more than `mostUnshown_bytes` behind. A browser that sends nothing gets
-//                all that its socket takes. (A client of another server uses 6.)
-//   8 decide     to the server: what the person of the session decides about others in it (`OwnerMessage` of
-//                sharing.ts)
-//   9 people     to the browser, once it has sent 8 with {"kind": "hear"}: who is there beside the person of the
-//                session (`OwnPresence`)
-// With a ticket of `attach` it is the same: 5 names the session that goes on, and the first output draws its
-// screen. The browser ends the session when it closes the socket. If it closes with 1001 (a reload, a closed
+// A terminal (tickets of `open`): binary messages are bytes of the terminal, in both directions, at most
+// `mostInput_bytes` to the server; text messages are JSON {kind: …}, as in sharing.ts.
+//   to the server (`TerminalMessage`)
+//   {kind: resize, width, height}  each 1 to 1000
+//   {kind: shown, bytes}           how much output the terminal has drawn so far. A browser that sends 0 at the
+//                                  start is never more than `mostUnshown_bytes` behind. A browser that sends
+//                                  nothing gets all that its socket takes.
+//   {kind: signature, signature}   base64 of the raw signature: RSASSA-PKCS1-v1_5 with SHA-512, Ed25519, or for
+//                                  ECDSA mpint r and mpint s. RSA with SHA-1 is refused.
+//   and the decisions of `OwnerMessage`
+//   to the browser (`TerminalNews`)
+//   {kind: sign, challenge}        base64 of the bytes to sign (RFC 4252 section 7; they name the algorithm)
+//   {kind: session, uid}           the login was accepted
+//   {kind: present, channel, …}    after {kind: hear}: who is in the session (`OwnPresence`)
+//   {kind: end, message}           why the terminal ends; the last message
+// With a ticket of `attach` it is the same: `session` names the session that continues, and the first output draws
+// its screen. The browser ends the session when it closes the socket. If it closes with 1001 (a reload, a closed
 // tab) or `Closing.left`, or is lost, the session is held for its person. The server closes with
-// `Closing.moved` when the session goes on elsewhere, and with `Closing.done` at its end. A page that comes
+// `Closing.moved` when the session continues elsewhere, and with `Closing.done` at its end. A page that comes
 // back by itself says so (`after` of `attach`), and takes the session from nobody who came since.
-// A terminal of old clients (tickets of `openOld`): to the server 1 (an array of bytes, or base64) and 2 as
-// above; to the browser plain text messages with what it shows, or with the sentence of an error.
+// A terminal of old clients (tickets of `openOld`): to the server {kind: 1, data} is input, an array of bytes or
+// base64, and {kind: 2, data: {cols, rows}} the size; to the browser plain text messages with what it shows, or with
+// the sentence of an error.
 //
 // Files (tickets of `files`): text messages are JSON {"kind": …}, one request after the other. A failed
 // transfer ends the connection; after another failure the next request may come.
@@ -45,25 +45,31 @@ import { member } from './access.ts'
 import { sample } from './examples.ts'
 import { DeviceUid, Fingerprint, SessionUid } from './fields.ts'
 import { operation } from './operation.ts'
+import { OwnerMessage, Resize, type End, type OwnPresence } from './sharing.ts'
 
 export const terminalPath = '/ws/ssh'
 
-export const Kind = {
-  input: 1,
-  resize: 2,
-  signature: 3,
-  error: 4,
-  session: 5,
-  shown: 7,
-  decide: 8,
-  people: 9,
-} as const
+export const TerminalMessage = Type.Union([
+  OwnerMessage,
+  Resize,
+  Type.Object({ kind: Type.Literal('shown'), bytes: Type.Integer({ minimum: 0 }) }),
+  Type.Object({ kind: Type.Literal('signature'), signature: Type.String() }),
+])
+export type TerminalMessage = Static<typeof TerminalMessage>
+
+export type TerminalNews =
+  | OwnPresence
+  | { readonly kind: 'sign'; readonly challenge: string }
+  | { readonly kind: 'session'; readonly uid: string }
+  | End
+
 /**
  * The codes with which a terminal is closed: `left` by a page that leaves its session to be continued, the others by
  * the server.
  */
 export const Closing = { done: 1000, leaving: 1001, refused: 1008, left: 4000, moved: 4001 } as const
-export const mostInput_characters = 4096
+export const mostInput_bytes = 4096
+/** The limit of a text message. */
 export const mostMessage_bytes = 16_404
 export const largestSize = 1000
 export const mostUnshown_bytes = 512 * 1024
@@ -76,23 +82,27 @@ export interface FolderEntry {
   readonly name: string
   readonly is: 'file' | 'folder' | 'link' | 'other'
   readonly size: number
-  /** Seconds since 1970. */
   readonly changed_at: number
 }
 
-export type FileRequest =
-  | { readonly kind: 'list'; readonly path: string }
-  | { readonly kind: 'get'; readonly path: string }
-  | {
-      readonly kind: 'put'
-      readonly path: string
-      readonly size: number
-      readonly replace: boolean
-      readonly expected?: { readonly size: number; readonly changed_at: number } | undefined
-      readonly upload?: string | undefined
-    }
-  | { readonly kind: 'make' | 'remove'; readonly path: string }
-  | { readonly kind: 'move'; readonly path: string; readonly to: string }
+const FilePath = Type.String({ minLength: 1, maxLength: 4096 })
+const Count = Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER })
+
+export const FileRequest = Type.Union([
+  Type.Object({ kind: Type.Literal('list'), path: Type.String({ maxLength: 4096 }) }),
+  Type.Object({ kind: Type.Literal('get'), path: FilePath }),
+  Type.Object({
+    kind: Type.Literal('put'),
+    path: FilePath,
+    size: Count,
+    replace: Type.Boolean(),
+    expected: Type.Optional(Type.Object({ size: Count, changed_at: Count })),
+    upload: Type.Optional(Type.String({ pattern: '^[\\w-]{8,64}$' })),
+  }),
+  Type.Object({ kind: Type.Enum(['make', 'remove']), path: FilePath }),
+  Type.Object({ kind: Type.Literal('move'), path: FilePath, to: FilePath }),
+])
+export type FileRequest = Static<typeof FileRequest>
 
 export type FileNews =
   | {
@@ -192,7 +202,7 @@ export const terminals = {
   }),
   files: operation({
     title: 'Open the files of a terminal',
-    summary: 'A ticket for the files on the device, beside a terminal that the caller has open in a browser.',
+    summary: 'A ticket for the files on the device, for a caller with a terminal open in a browser.',
     method: 'POST',
     path: '/ws/ssh/files',
     access,

@@ -3,18 +3,17 @@ import Type, { type Static } from './type.ts'
 import { Timestamp } from './fields.ts'
 import { SentenceParts } from './sentences.ts'
 
-/** The server keeps so many events of a device. */
+/** At most this many of a device are stored. */
 export const timelineEvents_most = 500
-/** In words: one event may say up to three things, such as a connection, its new address and its new version. */
+/** An event may state up to three things, such as a connection, its new address and its new version. */
 export const timelineSentences_most = 3 * timelineEvents_most
 
-/** What happens to a device, each with its meaning. */
 export const timelineKinds = {
   connected: 'Its agent opened a tunnel.',
   disconnected: 'The tunnel ended; `reason` says how, as the server saw it.',
   loss: 'Its agent said, after it came back, how it had lost the tunnel before.',
   leaving: 'Its agent said goodbye before it closed the tunnel.',
-  refused: 'Somebody had its token, but not its key, and got no tunnel.',
+  refused: 'A client with its token, but without its key, was refused a tunnel.',
   address: 'It came from another address than before.',
   'round-trip': 'How long a message to it and back takes.',
   clock: 'Its clock differs from the server’s.',

@@ -1,4 +1,4 @@
-// What two ends of a tunnel make of each other's headers, and of people.
+// How two ends of a tunnel read each other's headers, and the texts about people.
 import { expect, test } from 'vitest'
 import { features, personText, readPersonText, sharedFeatures } from './tunnel.ts'
 

@@ -35,7 +35,7 @@ export const featuresHeader = 'x-hawser-features'
  */
 export type Feature = 'approval' | 'pipelining' | 'report' | 'resume'
 
-/** What this version supports. */
+/** The features that this version supports. */
 export const features: readonly Feature[] = ['approval', 'pipelining', 'report', 'resume']
 
 /**
@@ -105,7 +105,7 @@ export interface Proof {
 /** Begins a stream that outlives the tunnel. */
 export interface ResumableHead {
   readonly id: string
-  /** Random, in hex. Whoever knows id and secret may continue the stream. */
+  /** Random, in hex. Id and secret are all that it takes to continue the stream. */
   readonly secret: string
   /** How long both ends wait for the next tunnel. */
   readonly grace_s: number
@@ -117,11 +117,11 @@ export interface ResumeRequest {
   readonly secret: string
   readonly received: number
   readonly read: number
-  /** The stream is to end instead: whoever used it has left meanwhile. */
+  /** The stream is to end instead, because its user has left. */
   readonly over?: true
 }
 
-/** What the agent has received and read of the stream, or that it does not know it. */
+/** How much the agent has received and read of the stream, or that it does not know the stream. */
 export type ResumeAnswer = { readonly received: number; readonly read: number } | { readonly unknown: true }
 
 /** How long streams wait for the next tunnel unless the namespace says otherwise, and at most. */
@@ -218,42 +218,46 @@ export const clientVariable = 'HAWSER_CLIENT'
 export const personVariable = 'HAWSER_PERSON'
 
 /**
- * The variable in which the gateway tells its own agent, for each session, that its terminal is to outlive
- * the gateway: a `Keep`, as `keepText` writes it. No program gets it, and nobody but the gateway can send it.
+ * The variable of the gateway, for its own agent, that makes the terminal of a session outlive the gateway:
+ * a `DetachRequest` as `detachText`. No program gets it, and only the gateway can send it.
  */
-export const keepVariable = 'HAWSER_KEEP'
+export const detachVariable = 'HAWSER_KEEP'
 
 /** How long a terminal stays when its gateway is lost, and who may continue it then. */
-export interface Keep {
+export interface DetachRequest {
   /** The uid of the session. */
   readonly id: string
-  /** In hex. Whoever knows id and secret may continue the terminal, logged in to the same account. */
+  /** In hex. A login to the same account that knows id and secret may continue the terminal. */
   readonly secret: string
   readonly grace_s: number
 }
 
-/** The terminals that an agent keeps at most; others end with their gateway. */
-export const mostKept = 32
+/** For each agent; further terminals end with their gateway. */
+export const mostDetached = 32
 
-export const keepText = ({ id, secret, grace_s }: Keep): string => `${id} ${secret} ${grace_s}`
+export const detachText = ({ id, secret, grace_s }: DetachRequest): string => `${id} ${secret} ${grace_s}`
 
 /** A value of that variable; undefined if the gateway would not have written it. */
-export function readKeep(value: string): Keep | undefined {
+export function readDetachRequest(value: string): DetachRequest | undefined {
   const read = /^([0-9a-f]{64}) ([0-9a-f]{64}) ([1-9]\d{0,4})$/.exec(value)
   return read ? { id: read[1]!, secret: read[2]!, grace_s: Number(read[3]) } : undefined
 }
 
 /**
  * The subsystem by which a gateway continues such a terminal, on a session with the variable. The agent
- * refuses it unless it has the terminal. What it sends first on the stream of errors is a `KeptHead` as JSON,
- * then the output that it still has, and then the terminal goes on.
+ * refuses it unless it has the terminal. It first sends a `DetachedHead` as JSON on the stream of errors, then
+ * its stored output, and then the terminal continues.
  */
-export const keptSubsystem = 'kept@hawser'
+export const attachSubsystem = 'kept@hawser'
 
-/** How large a terminal is that an agent has kept. */
-export interface KeptHead {
+/** The size and the stored output of a detached terminal. */
+export interface DetachedHead {
   readonly columns: number
   readonly rows: number
+  /** The length of the stored output; older agents do not report it. */
+  readonly bytes?: number
+  /** Whether the output is all there ever was, at this size: a screen made of it lacks nothing. */
+  readonly whole?: boolean
 }
 
 const longestPerson = 128

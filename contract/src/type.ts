@@ -1,9 +1,9 @@
-// Constructors of schemas: plain JSON Schema with the types of TypeBox. Only the types are TypeBox's. At run
-// time it is nearly four hundred modules, which every start of the command, the server and a test file would
-// load for a dozen small functions. These functions return what TypeBox's functions of the same name return
-// (type.test.ts).
+// Constructors of schemas: plain JSON Schema with TypeBox's types, returning what its functions of the same
+// name return (type.test.ts). TypeBox itself is nearly four hundred modules, too much to load at every start
+// for a dozen small functions.
 import type * as TypeBox from 'typebox'
 import type { TProperties, TSchema, TSchemaOptions } from 'typebox'
+import { defined } from './defined.ts'
 
 export type { Static, TArray, TObject, TSchema } from 'typebox'
 
@@ -25,13 +25,18 @@ type Constructors = Pick<
   | 'Unknown'
 >
 
-/** A non-enumerable property that marks optional fields for `Object`; it is no part of the schema. */
+/** Marks optional fields for `Object`; non-enumerable, so no part of the schema. */
 const optional = '~optional'
 const isOptional = (schema: TSchema): boolean => optional in schema
 
 function object(properties: TProperties, options: TSchemaOptions = {}): TSchema {
   const required = Object.keys(properties).filter((name) => !isOptional(properties[name]!))
-  return { type: 'object', ...(required.length > 0 ? { required } : {}), properties, ...options }
+  return {
+    type: 'object',
+    ...defined({ required: required.length > 0 ? required : undefined }),
+    properties,
+    ...options,
+  }
 }
 
 const constructors = {

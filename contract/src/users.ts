@@ -6,7 +6,6 @@ import { sample } from './examples.ts'
 import { Email, Password, patterns, Username } from './fields.ts'
 import { operation } from './operation.ts'
 
-/** The answer of a sign-in, and of every operation that gives a fresh token. */
 export const UserSession = Type.Object({
   token: Type.String({ description: 'The JWT for the Authorization header.' }),
   id: Type.String(),
@@ -23,10 +22,7 @@ export type UserSession = Static<typeof UserSession>
 const Secret = Type.String({ minLength: 1, maxLength: 1024 })
 const Identifier = Type.String({ minLength: 1, maxLength: 254 })
 const Name = Type.String({ minLength: 1, maxLength: 64 })
-/**
- * An empty string differs from an absent field: it asks to clear the value, which is refused once there was
- * one.
- */
+/** An empty string asks to clear the value, which is refused once there was one; an absent field does not. */
 const RecoveryEmail = Type.Union([Email, Type.Literal('')])
 
 const signInHeaders = Type.Object({
@@ -46,7 +42,7 @@ const signIn = {
   example: { body: { username: sample.observer.username, password: sample.observer.password } },
 } as const
 
-/** Those that the user made end with a password, in the logs of their namespaces. */
+/** Invitations that the user made end with a password, in the logs of their namespaces. */
 const invitationEnds = ['invitation.ended', 'session.invitation.revoked'] as const
 const passwordActions = ['user.password.changed', ...invitationEnds] as const
 
@@ -253,7 +249,7 @@ export const users = {
     method: 'POST',
     path: '/api/user/recover_password',
     access: anyone,
-    audit: { none: 'it sends an e-mail and changes nothing, whoever is asked for' },
+    audit: { none: 'it sends an e-mail and changes nothing, for known and unknown users alike' },
     body: Type.Object({ username: Type.Optional(Identifier), email: Type.Optional(Identifier) }),
     failures: [],
     example: { body: { username: sample.observer.username } },

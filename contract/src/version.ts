@@ -1,3 +1,3 @@
 // The version of Hawser: one for the server, the agent and the command line, which are released together.
-// Every package.json says the same; tests/architecture.test.ts compares them.
+// tests/architecture.test.ts compares every package.json with it.
 export const version = '0.1.0'
