@@ -9,7 +9,7 @@ import { readShadow, accountState, today_days } from './shadow.ts'
 export interface ContainerAccount {
   readonly name: string
   readonly uid: number
-  /** As the engine is told. */
+  /** In the engine's notation. */
   readonly execUser: string
   readonly home: string
   readonly shell: string
@@ -18,7 +18,7 @@ export interface ContainerAccount {
 const largest_bytes = 1024 * 1024
 const mostLinks = 8
 const defaultShell = '/bin/sh'
-/** Letters that every system allows in a name; none that means something to the engine or a shell. */
+/** Allowed in names by every system, and plain to the engine and a shell. */
 const possible = /^[A-Za-z_][A-Za-z0-9_.-]{0,63}$/
 
 export async function findAccount(
@@ -48,13 +48,10 @@ export async function findAccount(
 }
 
 const noShells = new Set(['nologin', 'false'])
-/** While one of these is there only root may log in. */
+/** Only root may log in while one of these exists. */
 const noLogin = ['/run/nologin', '/etc/nologin']
 
-/**
- * Why this account may not log in, by the rules of every other machine; undefined if it may. The reason is
- * for the log.
- */
+/** By the rules of every other machine; undefined: the account is open. The reason is for the log. */
 export async function closedBecause(
   client: EngineClient,
   container: string,
@@ -68,7 +65,6 @@ export async function closedBecause(
   return entry && accountState(entry, today_days(Date.now())).closed
 }
 
-/** The user's line in the shadow file. */
 export async function findShadow(
   client: EngineClient,
   container: string,
@@ -78,7 +74,7 @@ export async function findShadow(
   return text?.split('\n').find((line) => line.startsWith(`${user}:`))
 }
 
-/** Undefined if there is no such file. */
+/** Undefined: there is no such file. */
 export async function readContainerFile(
   client: EngineClient,
   container: string,
@@ -115,7 +111,7 @@ function firstEntry(archive: Buffer): { bytes: Buffer; link: string | undefined 
     if (type === '0' || type === '\0') return { bytes: archive.subarray(at, at + size), link: undefined }
     if (type === '2')
       return { bytes: Buffer.alloc(0), link: head.toString('utf8', 157, 257).replace(/\0.*$/s, '') }
-    // Only entries that say more about the next one may come before it.
+    // Only entries that describe the next one may come before it.
     if (!'xgLK'.includes(type)) return undefined
     at += Math.ceil(size / block) * block
   }

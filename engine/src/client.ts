@@ -8,31 +8,30 @@ import type { Duplex, Readable } from 'node:stream'
 import type { SecureContext } from 'node:tls'
 import { CollectedBytes } from './collected-bytes.ts'
 
-/** Where an engine is. */
 export type EngineEndpoint =
   | { readonly socketPath: string }
   | {
       readonly host: string
       readonly port: number
-      /** As it is called in the Host header, with the port. */
+      /** For the Host header, with the port. */
       readonly name: string
       readonly tls?: { readonly secureContext: SecureContext; readonly servername: string } | undefined
     }
 
 export interface EngineClientOptions {
-  /** Throws an EngineFailure where the engine may not be reached. */
+  /** Throws an EngineFailure when the engine may not be reached. */
   endpoint(): EngineEndpoint | Promise<EngineEndpoint>
-  /** For an answer, from the first step to its last byte. */
+  /** From the first step to the last byte of an answer. */
   readonly answer_ms?: number
-  /** Ends whatever is being asked. */
+  /** Ends requests in progress. */
   readonly signal?: AbortSignal | undefined
 }
 
 export class EngineFailure extends Error {
   override readonly name = 'EngineFailure'
-  /** 0 where there was no answer. */
+  /** 0: no answer. */
   readonly status: number
-  /** The engine's own words; for a log, not for a stranger. */
+  /** The engine's own message; for a log, not for a stranger. */
   readonly detail: string
   constructor(
     message: string,
@@ -45,11 +44,10 @@ export class EngineFailure extends Error {
 }
 
 export interface EngineClient {
-  /** What the engine answers, parsed. */
   json(method: 'GET' | 'POST', path: string, body?: object): Promise<unknown>
-  /** A whole answer as bytes, if it is not larger than this. */
+  /** A whole answer, up to this size. */
   bytes(path: string, most_bytes: number): Promise<Buffer>
-  /** An answer that goes on. The signal ends it. */
+  /** An answer without an end; the signal ends it. */
   stream(path: string, signal: AbortSignal): Promise<Readable>
   /** A request that becomes a connection in both directions. */
   hijack(path: string, body: object, signal: AbortSignal): Promise<Duplex>
@@ -70,7 +68,7 @@ export function engineClient({
   const orStopped = (...signals: AbortSignal[]): AbortSignal =>
     AbortSignal.any(stopped ? [stopped, ...signals] : signals)
 
-  /** Resolves with the head of the answer; the limit goes on until the caller clears it. */
+  /** Resolves with the head of the answer; the time limit runs until the caller clears it. */
   async function ask(
     options: { method: string; path: string; body?: object | undefined; upgrade?: boolean },
     signal: AbortSignal,
@@ -106,7 +104,7 @@ export function engineClient({
     })
   }
 
-  /** The head of an answer that is as it should be. */
+  /** Throws for a head with an error. */
   async function good(
     options: Parameters<typeof ask>[0],
     signal: AbortSignal,
@@ -117,7 +115,7 @@ export function engineClient({
     if (socket || status === 200 || (options.method === 'POST' && status > 200 && status < 300)) return answer
     const said = await read(response, largestComplaint_bytes, signal).catch(() => Buffer.alloc(0))
     response.destroy()
-    // An engine answers so to a request without TLS where it expects TLS.
+    // The answer of an engine to plain HTTP where it expects TLS.
     const hint = status === 400 && isPlain ? '; it may expect TLS' : ''
     throw new EngineFailure(`The engine answered with status ${status}${hint}.`, {
       status,
@@ -131,7 +129,7 @@ export function engineClient({
     return read(response, most_bytes, limit)
   }
 
-  /** Within the time for an answer; what comes after that has no limit but the signal. */
+  /** Limits the time for an answer; a stream behind it ends only with the signal. */
   async function begun<T>(signal: AbortSignal, work: (limited: AbortSignal) => Promise<T>): Promise<T> {
     const limit = new AbortController()
     const timer = setTimeout(() => limit.abort(new DOMException('too late', 'TimeoutError')), answer_ms)
@@ -165,9 +163,9 @@ export function engineClient({
       )
       if (!socket) {
         response.destroy()
-        throw new EngineFailure('The engine does not let programs be spoken to.')
+        throw new EngineFailure('The engine refused an interactive connection to the program.')
       }
-      // Keys that are pressed must not wait for one another.
+      // Keys must not wait for one another.
       if ('setNoDelay' in socket && typeof socket.setNoDelay === 'function')
         (socket as { setNoDelay(on: boolean): void }).setNoDelay(true)
       return socket
@@ -194,7 +192,7 @@ async function read(response: http.IncomingMessage, most_bytes: number, limit: A
   return collected.bytes()
 }
 
-/** Whether the values of a JSON text, which need far more memory than their bytes, are few enough to be read. */
+/** Parsed values need far more memory than the bytes of their JSON. */
 function hasFewValues(text: Buffer): boolean {
   let left = mostValues
   for (const byte of text) if (byte === 0x2c || byte === 0x5b || byte === 0x7b) left -= 1
@@ -208,7 +206,7 @@ function isTimeout(error: unknown): boolean {
   return error instanceof Error && (error.name === 'AbortError' || error.name === 'TimeoutError')
 }
 
-/** What errors of TLS mean, by their codes. */
+/** Explanations of TLS errors, by code. */
 const tlsMistakes: readonly (readonly [codes: RegExp, meaning: string])[] = [
   [
     /SELF_SIGNED_CERT|^UNABLE_TO_(VERIFY_LEAF_SIGNATURE|GET_ISSUER_CERT)|^CERT_(SIGNATURE_FAILURE|UNTRUSTED)/,
@@ -232,7 +230,7 @@ function unreached(error: NodeJS.ErrnoException): EngineFailure {
   return new EngineFailure(meaning === undefined ? sentence : `${sentence} ${meaning}`, { cause: error })
 }
 
-/** Finding out where to go takes time, too: names have to be resolved. */
+/** Resolving names takes time, too. */
 async function orAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
   const aborted = Promise.withResolvers<never>()
   const stop = (): void => aborted.reject(tooLate(signal.reason))
@@ -245,7 +243,7 @@ async function orAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
   }
 }
 
-/** Engines complain in JSON: { "message": … }. */
+/** Engines report errors as { "message": … }. */
 function messageIn(said: Buffer): string {
   const text = said.toString('utf8')
   try {

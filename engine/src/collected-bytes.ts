@@ -23,7 +23,6 @@ export class CollectedBytes implements Disposable {
     this.#failure = failure
   }
 
-  /** Throws the failure when there is no room for them. */
   add(bytes: Buffer): void {
     const length = this.#length + bytes.length
     if (length > this.#most_bytes) throw this.#failure('too large')

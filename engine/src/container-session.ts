@@ -9,6 +9,7 @@ import { readNamed } from '@hawser/contract/environment'
 import { clientVariable, personVariable, readPersonText } from '@hawser/contract/tunnel'
 import {
   receiveSession,
+  sendableSignals,
   serveSftp,
   type Channel,
   type Program,
@@ -26,10 +27,10 @@ export interface ContainerSession {
   readonly client: EngineClient
   readonly container: string
   readonly account: ContainerAccount
-  /** Told to programs. */
+  /** A variable of programs. */
   readonly deviceName: string
   readonly signal: AbortSignal
-  /** Called when the engine is lost, and with it how the program ended. */
+  /** The engine is lost, and the exit of the program with it. */
   lost(error: unknown): void
   log(event: Record<string, unknown>): void
 }
@@ -38,29 +39,12 @@ const passedOn = /^(?:LANG|LC_[A-Z]{1,32}|COLORTERM|TERM_PROGRAM|TERM_PROGRAM_VE
 const harmless = /^[\w .,:;@+=~-]{0,128}$/
 const terminalName = /^[\w.+-]{1,64}$/
 const markVariable = 'HAWSER_EXEC'
-/** RFC 4254 section 6.10. */
-const sendable = new Set([
-  'ABRT',
-  'ALRM',
-  'FPE',
-  'HUP',
-  'INT',
-  'KILL',
-  'PIPE',
-  'QUIT',
-  'SEGV',
-  'TERM',
-  'USR1',
-  'USR2',
-])
 /** Between SIGHUP and SIGKILL. */
 const patience_ms = 5_000
 /** For the small program that sends a signal. */
 const signal_ms = 10_000
 
-/**
- * In the home, with the user's shell if the container has it: images often name one that they do not have.
- */
+/** In the home, with the user's shell if the container has it: images often name a missing one. */
 const enter = 'cd "$HOME" 2>/dev/null || cd /; [ -x "$0" ] && exec "$0" "$@"; exec /bin/sh "$@"'
 const servers = [
   '/usr/lib/openssh/sftp-server',
@@ -68,14 +52,11 @@ const servers = [
   '/usr/libexec/openssh/sftp-server',
   '/usr/libexec/sftp-server',
 ]
-/** The container's own file server if it has one, else our shell; it says which. */
+/** The container's own file server if it has one, else our shell; its first line says which. */
 const enterFiles = `for s in ${servers.join(' ')}; do [ -x "$s" ] && { echo own; exec "$s"; }; done
 echo shell
 ${shellLoop}`
-/**
- * `$1` the mark, `$2` the signal: to the group of whoever leads the session, which is how a program is
- * started.
- */
+/** `$1`: the mark, `$2`: the signal. The group's leader started the program. */
 const kill = `for d in /proc/[0-9]*; do p=\${d#/proc/}
 grep -q "${markVariable}=$1" "$d/environ" 2>/dev/null || continue
 s=$(cat "$d/stat" 2>/dev/null); s=\${s##*) }; set -- "$1" "$2" $s
@@ -86,7 +67,7 @@ export async function serveContainerSession(channel: Channel, options: Container
   let client: string | undefined
   let terminal = false
   const session = await receiveSession(channel, (request) => {
-    // What the gateway says comes before anything of the client's, so the first word counts.
+    // The gateway's variables come before the client's, so the first value counts.
     if (request.type === 'env' && request.name === clientVariable) client ??= request.value
     const allowed = isAllowed(request) && !(request.type === 'pty-req' && terminal)
     terminal ||= allowed && request.type === 'pty-req'
@@ -210,7 +191,7 @@ async function run(session: Session, options: ContainerSession, client = ''): Pr
   try {
     for await (const { bytes, stream } of exec.output) await channel.write(bytes, stream)
   } catch {
-    // The reader is gone; the channel says so, too.
+    // The reader is gone, and so is the channel.
     await channel.closed
     return undefined
   }
@@ -240,7 +221,7 @@ async function notStarted(
     error: (error as Error).message,
     ...detailOf(error),
   })
-  // Without a status the engine could not be reached; with one it has refused this program.
+  // Without a status the engine could not be reached; with one it has refused the program.
   if (!(error instanceof EngineFailure) || error.status === 0) {
     options.lost(error)
     return undefined
@@ -262,7 +243,7 @@ async function passInput(channel: Channel, exec: Exec, terminal: boolean): Promi
     // Input that the program does not read is dropped, or the client would wait for ever.
     for await (const { bytes, stream } of channel)
       if (stream === 0 && wanted) wanted = await exec.write(bytes)
-    // On a terminal a character says that there is no more.
+    // On a terminal a character ends the input.
     if (!terminal) exec.endInput()
   } catch {
     // The connection broke off; the program is being hung up.
@@ -276,13 +257,13 @@ async function passEvents(
 ): Promise<void> {
   for await (const event of session.events) {
     if (event.type === 'window-change') void exec.resize(event.size)
-    else if (event.type === 'signal' && sendable.has(event.signal))
+    else if (event.type === 'signal' && sendableSignals.has(event.signal))
       await send(event.signal).catch(() => undefined)
     else if (event.type === 'break' && session.pty) await exec.write(Buffer.of(3))
   }
 }
 
-/** Programs of our own in the user's home, for files; all of them end with the channel. */
+/** Programs of ours in the user's home, for files; they end with the channel. */
 function helpers({ channel }: Session, { client, container, account, signal }: ContainerSession) {
   const started = new Set<Exec>()
   const stop = (): void => started.forEach((each) => each.close())
@@ -310,7 +291,7 @@ function helpers({ channel }: Session, { client, container, account, signal }: C
   }
 }
 
-/** Serves old clients of scp, by the container's own scp if it has one. */
+/** For old clients of scp, by the container's own scp if it has one. */
 async function serveCopy(
   session: Session,
   options: ContainerSession,
@@ -327,7 +308,7 @@ async function serveCopy(
       stop()
       return await run(session, options, client)
     }
-    // Words with wildcards and the like are the shell's to read, as they would be for the program.
+    // The shell expands wildcards and the like, as it would for the program.
     const { output } = await shell.run(
       `eval ${quoted(`set -- ${request.words}`)}; for word in "$@"; do printf '%s\\0' "$word"; done`,
     )
@@ -344,7 +325,7 @@ async function serveCopy(
   return status
 }
 
-/** Files for the user who logged in, served by the container's own server or by ours over its shell. */
+/** Served by the container's own server, or by ours over its shell. */
 async function serveFiles(session: Session, options: ContainerSession): Promise<number | undefined> {
   const { account } = options
   const { channel } = session
@@ -384,7 +365,7 @@ async function serveFiles(session: Session, options: ContainerSession): Promise<
   return 0
 }
 
-/** The first line, which says who serves. */
+/** The first line, which names the server. */
 async function greeting(output: AsyncIterator<Output>): Promise<{ kind: string; rest: Buffer }> {
   let said = Buffer.alloc(0)
   while (said.length < 1_024) {

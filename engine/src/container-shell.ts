@@ -15,20 +15,17 @@ export interface ScriptResult {
 }
 
 export interface ContainerShell {
-  /** Output larger than `most_bytes` fails and ends the shell. */
+  /** Larger output fails and ends the shell. */
   run(script: string, options?: { readonly most_bytes?: number }): Promise<ScriptResult>
 }
 
 /** For one script, so that a file that never answers does not block the shell for ever. */
 const limit_ms = 60_000
 const default_bytes = 64 * 1024
-/** For the report itself, with what a script may complain of. */
+/** For the report itself, and for error messages of a script. */
 const slack_bytes = 64 * 1024
 
-/**
- * The program of the shell, `$1` being the mark and `$NL` the end of a line. A script may not end the loop:
- * it is run apart.
- */
+/** `$1`: the mark, `$NL`: the end of a line. Scripts run apart, so that they cannot end the loop. */
 export const shellLoop = `exec 3>&1
 while IFS= read -r s; do
 e=$(eval "$s" 2>&1 >&3); r=$?
@@ -41,11 +38,11 @@ export function containerShell(exec: Exec, output: AsyncIterator<Output>, mark: 
   const first = Buffer.from(`\n${mark} `)
   const last = Buffer.from(`\n${mark}\n`)
 
-  /** Reads up to the end of the script's report. Nothing comes after it, since nothing more was asked. */
+  /** Reads to the end of the script's report, the last output until the next script. */
   async function report(most_bytes: number): Promise<ScriptResult> {
     using collected = new CollectedBytes(most_bytes + slack_bytes, (why) =>
       why === 'too large'
-        ? new EngineFailure('The container answers with more than was asked for.')
+        ? new EngineFailure('The container sent more data than requested.')
         : new EngineFailure('There is no memory for the answer of the container right now.'),
     )
     while (!collected.bytes().subarray(-last.length).equals(last)) {
@@ -79,7 +76,6 @@ export function containerShell(exec: Exec, output: AsyncIterator<Output>, mark: 
   }
 }
 
-/** A word of a script, whatever is in it. */
 export function quoted(word: string): string {
   return `'${word.replaceAll("'", `'\\''`).replaceAll('\n', `'"$NL"'`)}'`
 }

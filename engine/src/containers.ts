@@ -8,43 +8,42 @@ export interface Container {
   readonly id: string
   readonly name: string
   readonly image: string
-  /** Paused is not running: nothing can be started in it. */
+  /** Nothing can be started in a paused container, so it counts as not running. */
   readonly running: boolean
   readonly labels: Readonly<Record<string, string>>
 }
 
 export interface Found {
-  /** The newest first, and not more than the bound. */
+  /** Newest first, up to the bound. */
   readonly containers: readonly Container[]
-  /** How many there are beyond it. */
+  /** How many are beyond the bound. */
   readonly more: number
 }
 
 export interface EngineFacts {
-  /** As Go names processors: amd64, arm64 … */
+  /** In Go's names: amd64, arm64 … */
   readonly arch: string
 }
 
-/** Far more than one engine runs as a rule; each costs a device. */
+/** Far more than one engine usually runs; each costs a device. */
 export const mostContainers = 1_000
-/** Between two questions, however much happens. */
+/** The pause between two requests, however much happens. */
 const rest_ms = 200
-/** Also without news: a connection that died in silence is found out. */
+/** Also without news, to detect a connection that died silently. */
 const atLeast_ms = 30_000
 const longestLine_bytes = 64 * 1024
 
-/** Docker’s words, and podman’s where it has others. What programs do inside is not among them. */
+/** Names of Docker and, where they differ, podman. Events of programs inside are left out. */
 const news = ['start', 'die', 'pause', 'unpause', 'destroy', 'rename', 'died', 'stop', 'remove']
 const eventsPath = `/events?filters=${encodeURIComponent(JSON.stringify({ type: ['container'], event: news }))}`
 
-/** Throws an EngineFailure unless something that speaks like an engine is there. */
+/** Throws an EngineFailure unless an engine answers. */
 export async function engineFacts(client: EngineClient): Promise<EngineFacts> {
   const { Arch, ApiVersion } = asObject(await client.json('GET', '/version'))
   if (typeof ApiVersion !== 'string') throw notAnEngine()
   return { arch: typeof Arch === 'string' ? Arch.slice(0, 32) : '' }
 }
 
-/** What the engine says of itself, as it says it. */
 export async function engineInfo(client: EngineClient): Promise<Record<string, unknown>> {
   return asObject(await client.json('GET', '/info'))
 }
@@ -56,7 +55,7 @@ export async function listContainers(client: EngineClient, most = mostContainers
   return { containers: containers.slice(0, most), more: Math.max(0, containers.length - most) }
 }
 
-/** Asks now, and again whenever something happened, until the signal or a failure ends it. */
+/** Lists containers now and after each event, until the signal or a failure ends it. */
 export async function followContainers(
   client: EngineClient,
   {
@@ -76,7 +75,7 @@ export async function followContainers(
       const end = chunk.lastIndexOf(0x0a)
       length = end < 0 ? length + chunk.length : chunk.length - end - 1
       if (length > longestLine_bytes)
-        throw new EngineFailure('The engine tells its news in a line without end.')
+        throw new EngineFailure('The engine sent an event line that is too long.')
       if (end >= 0) bell.resolve()
     }
     throw new EngineFailure('The engine ended the connection.')
@@ -112,7 +111,7 @@ function readContainer(row: unknown): Container[] {
   const { Id, Names, Image, State, Labels } = (row ?? {}) as Record<string, unknown>
   if (typeof Id !== 'string' || !/^[0-9a-f]{12,64}$/.test(Id)) return []
   const names = Array.isArray(Names) ? Names.filter((name): name is string => typeof name === 'string') : []
-  // Containers that are linked to have names of the form /other/alias as well.
+  // Linked containers also have names of the form /other/alias.
   const name = (names.find((each) => !each.slice(1).includes('/')) ?? '').replace(/^\//, '')
   const labels = typeof Labels === 'object' && Labels !== null ? Object.entries(Labels) : []
   return [

@@ -23,21 +23,19 @@ export interface Output {
 }
 
 export interface Exec {
-  /** To be read once. Ends with the program, and also when the engine is lost: `exit` knows. */
+  /** Can be read once. Ends with the program, and also when the engine is lost: `exit` knows. */
   readonly output: AsyncIterable<Output>
-  /** Resolves when there is room for more; false once nobody takes it. */
+  /** Resolves when there is room for more; false: the program no longer reads. */
   write(bytes: Uint8Array): Promise<boolean>
   endInput(): void
   resize(size: { readonly columns: number; readonly rows: number }): Promise<void>
-  /**
-   * After the output has ended: the program's status. Throws an EngineFailure when nobody can tell any more.
-   */
+  /** The status, after the output has ended. Throws an EngineFailure when it can no longer be found out. */
   exit(): Promise<number>
-  /** Lets go of the connection; the program may go on. */
+  /** Closes the connection; the program may continue. */
   close(): void
 }
 
-/** Until the engine knows how a program ended whose output has. */
+/** Between the end of a program's output and its status. */
 const ending_ms = 10_000
 /** The engine takes sizes only once the program runs. */
 const resizeTries = 5
@@ -118,7 +116,7 @@ export async function startExec(
         }
         if (Running === false && typeof ExitCode === 'number') return ExitCode & 0xff
         if (performance.now() > late)
-          throw new EngineFailure('The engine does not say how the program ended.')
+          throw new EngineFailure('The engine did not report how the program ended.')
         await sleep(wait_ms)
       }
     },
@@ -130,7 +128,7 @@ async function* plain(socket: Duplex): AsyncGenerator<Output> {
   try {
     for await (const bytes of socket as AsyncIterable<Buffer>) yield { stream: 0, bytes }
   } catch {
-    // Lost: asking for the exit says so.
+    // Lost: `exit` reports it.
   }
 }
 
@@ -159,6 +157,6 @@ async function* frames(socket: Duplex): AsyncGenerator<Output> {
       }
     }
   } catch {
-    // As above.
+    // Lost: `exit` reports it.
   }
 }

@@ -22,7 +22,7 @@ const longestComplaint = 1_000
 /** type and permissions in hex, size, uid, gid, atime, mtime */
 const format = '%f %s %u %g %X %Y'
 
-/** What tools complain of in the language of programmers, and the code that Node has for it. */
+/** Error messages of the tools, and the errno each means. */
 const complaints: readonly (readonly [text: string, code: string])[] = [
   ['No such file', 'ENOENT'],
   ['nonexistent directory', 'ENOENT'],
@@ -46,10 +46,7 @@ function failed({ complaint }: ScriptResult): Error {
     : new SftpFailure(Status.failure, 'Failure')
 }
 
-/**
- * A path as a word of a script: never taken for an option, and relative to the home where the shell was
- * started.
- */
+/** A path as a word of a script: never an option, and relative to the home where the shell was started. */
 function at(file: string): string {
   if (file.includes('\0')) throw new SftpFailure(Status.noSuchFile, 'No such file or directory')
   return quoted(file === '' ? '.' : file.startsWith('/') ? file : `./${file}`)
@@ -57,13 +54,11 @@ function at(file: string): string {
 
 const refuse = (text: string): string => `{ echo ${quoted(text)} >&2; exit 1; }`
 
-/** `start` runs a script of its own in the user's home. */
-export function containerFiles(
-  shell: ContainerShell,
-  mark: string,
-  start: (script: string) => Promise<Exec>,
-): FileSystem {
-  const run = async (script: string, options?: Parameters<ContainerShell['run']>[1]): Promise<Buffer> => {
+type Run = (script: string, options?: Parameters<ContainerShell['run']>[1]) => Promise<Buffer>
+type Start = (script: string) => Promise<Exec>
+
+export function containerFiles(shell: ContainerShell, mark: string, start: Start): FileSystem {
+  const run: Run = async (script, options) => {
     const done = await shell.run(script, options)
     if (done.status !== 0) throw failed(done)
     return done.output
@@ -73,130 +68,20 @@ export function containerFiles(
   const stat = async (file: string, followLink: boolean): Promise<Attributes> =>
     readStat(await text(`stat ${followLink ? '-L ' : ''}-c '${format}' -- ${at(file)}`))
 
-  async function change(
-    file: string,
-    { size, uid, gid, mode, atime, mtime }: Attributes,
-    followLink: boolean,
-  ): Promise<void> {
-    const where = at(file)
-    const steps: string[] = []
-    // dd cuts its output where it begins to write, and writes nothing.
-    if (size !== undefined)
-      steps.push(
-        `[ -f ${where} ] || ${refuse('No such file or directory')}`,
-        `dd bs=1 seek=${size} count=0 of=${where} 2>/dev/null`,
-      )
-    if (mode !== undefined && followLink) steps.push(`chmod ${(mode & 0o7777).toString(8)} ${where}`)
-    if (atime !== undefined && mtime !== undefined) {
-      const touch = (which: string, seconds: number): string =>
-        `touch -c ${followLink ? '' : '-h '}${which} -d @${seconds} ${where}`
-      // Some know no more than one time for both.
-      steps.push(`{ ${touch('-a', atime)} && ${touch('-m', mtime)}; } 2>/dev/null || ${touch('', mtime)}`)
-    }
-    if (uid !== undefined && gid !== undefined)
-      steps.push(`chown ${followLink ? '' : '-h '}${uid}:${gid} ${where}`)
+  async function change(file: string, attributes: Attributes, followLink: boolean): Promise<void> {
+    const steps = changingSteps(file, attributes, followLink)
     if (steps.length > 0) await run(`set -e; ${steps.join('; ')}`)
-  }
-
-  function opened(file: string, appends: boolean): OpenFile {
-    const where = at(file)
-    let pouring: { readonly exec: Exec; next: number; readonly done: Promise<ScriptResult> } | undefined
-    const pour = async (position: number) => {
-      const seek = `dd bs=1 seek=${position} count=0 conv=notrunc </dev/null 2>/dev/null`
-      const exec = await start(appends ? `exec cat >> ${where}` : `{ ${seek}; exec cat; } 1<> ${where}`)
-      return { exec, next: position, done: outcome(exec) }
-    }
-    const settle = async (): Promise<void> => {
-      if (!pouring) return
-      const { exec, done } = pouring
-      pouring = undefined
-      exec.endInput()
-      const ended = await done
-      if (ended.status !== 0) throw failed(ended)
-    }
-    return {
-      async read(into, position) {
-        await settle()
-        const got = await run(
-          `{ dd bs=1 skip=${position} count=0 >/dev/null 2>&1; head -c ${into.length}; } < ${where}`,
-          {
-            most_bytes: into.length,
-          },
-        )
-        return got.copy(into)
-      },
-      async write(bytes, position) {
-        if (pouring && !appends && pouring.next !== position) await settle()
-        pouring ??= await pour(position)
-        pouring.next += bytes.length
-        // It ended before its time, and says why.
-        if (!(await pouring.exec.write(bytes))) await settle()
-      },
-      async stat() {
-        await settle()
-        return stat(file, true)
-      },
-      async change(attributes) {
-        await settle()
-        await change(file, attributes, true)
-      },
-      async sync() {
-        await settle()
-        await run('sync')
-      },
-      close: settle,
-    }
   }
 
   return {
     async open(file, flags, mode) {
-      const where = at(file)
-      // Whoever opens a pipe waits for somebody at its other end.
-      const steps = [`[ ! -p ${where} ] || ${refuse('Permission denied')}`]
-      if (!(flags & Open.write)) steps.push(`: < ${where}`)
-      else {
-        const make = `umask ${((~mode & 0o777) | 0o022).toString(8)}; set -C; : > ${where}; chmod ${(mode & 0o777 & ~0o022).toString(8)} ${where}`
-        const there = `[ ! -d ${where} ] || ${refuse('Is a directory')}; ${flags & Open.truncate ? `: > ${where}` : `: 1<> ${where}`}`
-        if (flags & Open.create && flags & Open.exclusive)
-          steps.push(`[ ! -e ${where} ] && [ ! -L ${where} ] || ${refuse('File exists')}`, make)
-        else if (flags & Open.create) steps.push(`if [ -e ${where} ]; then ${there}; else ( ${make} ); fi`)
-        else steps.push(`[ -e ${where} ] || ${refuse('No such file or directory')}`, there)
-      }
-      await run(`set -e; ${steps.join('; ')}`)
-      return opened(file, (flags & Open.append) !== 0)
+      await run(`set -e; ${openingSteps(file, flags, mode).join('; ')}`)
+      return openFile(file, (flags & Open.append) !== 0, { run, start, stat, change })
     },
     stat: async (file) => stat(file, true),
     lstat: async (file) => stat(file, false),
     change,
-    async *list(folder) {
-      const entry = `stat -c '${mark} ${format} %n' --`
-      const where = at(folder)
-      // Not every shell says why it cannot go there.
-      const go = [
-        `[ -e ${where} ] || ${refuse('No such file or directory')}`,
-        `[ -d ${where} ] || ${refuse('Not a directory')}`,
-        `cd ${where} || ${refuse('Permission denied')}`,
-      ].join('; ')
-      // Counted until the client has read it to the end, or closed it.
-      using held = new CollectedBytes(
-        largestFolder_bytes,
-        () => new SftpFailure(Status.failure, 'There is no memory for this folder right now.'),
-      )
-      held.add(
-        await run(`${go}; ${entry} . .. && find . ! -name . -prune -exec ${entry} {} +`, {
-          most_bytes: largestFolder_bytes,
-        }),
-      )
-      // Names may have line ends in them, so that the mark says where one begins.
-      const [listed, start] = [held.bytes(), Buffer.from(`${mark} `)]
-      for (let from = listed.indexOf(start); from >= 0;) {
-        const next = listed.indexOf(start, from + start.length)
-        const row = listed.toString('utf8', from + start.length, next < 0 ? listed.length : next)
-        held.requireMemory()
-        yield* readEntry(row.replace(/\n$/, ''))
-        from = next
-      }
-    },
+    list: (folder) => listed(run, mark, folder),
     remove: async (file) =>
       void (await run(
         `[ ! -d ${at(file)} ] || [ -L ${at(file)} ] || ${refuse('Is a directory')}; rm -- ${at(file)} </dev/null`,
@@ -208,7 +93,7 @@ export function containerFiles(
     async rename(from, to, overwrite) {
       const [source, target] = [at(from), at(to)]
       const isFolder = (file: string): string => `[ -d ${file} ] && [ ! -L ${file} ]`
-      // mv would move into a folder that is there.
+      // mv would move into an existing folder.
       const onto = overwrite
         ? `if ${isFolder(target)}; then ${isFolder(source)} || ${refuse('Is a directory')}; rmdir -- ${target}; fi`
         : `if [ -e ${target} ] || [ -L ${target} ]; then ${refuse('File exists')}; fi`
@@ -238,6 +123,132 @@ export function containerFiles(
         filesFree: filesFree!,
       }
     },
+  }
+}
+
+function openingSteps(file: string, flags: number, mode: number): string[] {
+  const where = at(file)
+  // Opening a pipe would wait for its other end.
+  const steps = [`[ ! -p ${where} ] || ${refuse('Permission denied')}`]
+  if (!(flags & Open.write)) steps.push(`: < ${where}`)
+  else {
+    const make = `umask ${((~mode & 0o777) | 0o022).toString(8)}; set -C; : > ${where}; chmod ${(mode & 0o777 & ~0o022).toString(8)} ${where}`
+    const there = `[ ! -d ${where} ] || ${refuse('Is a directory')}; ${flags & Open.truncate ? `: > ${where}` : `: 1<> ${where}`}`
+    if (flags & Open.create && flags & Open.exclusive)
+      steps.push(`[ ! -e ${where} ] && [ ! -L ${where} ] || ${refuse('File exists')}`, make)
+    else if (flags & Open.create) steps.push(`if [ -e ${where} ]; then ${there}; else ( ${make} ); fi`)
+    else steps.push(`[ -e ${where} ] || ${refuse('No such file or directory')}`, there)
+  }
+  return steps
+}
+
+function changingSteps(
+  file: string,
+  { size, uid, gid, mode, atime, mtime }: Attributes,
+  followLink: boolean,
+): string[] {
+  const where = at(file)
+  const steps: string[] = []
+  // dd cuts its output where it begins to write, and writes nothing.
+  if (size !== undefined)
+    steps.push(
+      `[ -f ${where} ] || ${refuse('No such file or directory')}`,
+      `dd bs=1 seek=${size} count=0 of=${where} 2>/dev/null`,
+    )
+  if (mode !== undefined && followLink) steps.push(`chmod ${(mode & 0o7777).toString(8)} ${where}`)
+  if (atime !== undefined && mtime !== undefined) {
+    const touch = (which: string, seconds: number): string =>
+      `touch -c ${followLink ? '' : '-h '}${which} -d @${seconds} ${where}`
+    // Some versions of touch set both times at once only.
+    steps.push(`{ ${touch('-a', atime)} && ${touch('-m', mtime)}; } 2>/dev/null || ${touch('', mtime)}`)
+  }
+  if (uid !== undefined && gid !== undefined)
+    steps.push(`chown ${followLink ? '' : '-h '}${uid}:${gid} ${where}`)
+  return steps
+}
+
+interface OpenParts {
+  readonly run: Run
+  readonly start: Start
+  stat(file: string, followLink: boolean): Promise<Attributes>
+  change(file: string, attributes: Attributes, followLink: boolean): Promise<void>
+}
+
+function openFile(file: string, appends: boolean, { run, start, stat, change }: OpenParts): OpenFile {
+  const where = at(file)
+  let pouring: { readonly exec: Exec; next: number; readonly done: Promise<ScriptResult> } | undefined
+  const pour = async (position: number) => {
+    const seek = `dd bs=1 seek=${position} count=0 conv=notrunc </dev/null 2>/dev/null`
+    const exec = await start(appends ? `exec cat >> ${where}` : `{ ${seek}; exec cat; } 1<> ${where}`)
+    return { exec, next: position, done: outcome(exec) }
+  }
+  const settle = async (): Promise<void> => {
+    if (!pouring) return
+    const { exec, done } = pouring
+    pouring = undefined
+    exec.endInput()
+    const ended = await done
+    if (ended.status !== 0) throw failed(ended)
+  }
+  return {
+    async read(into, position) {
+      await settle()
+      const got = await run(
+        `{ dd bs=1 skip=${position} count=0 >/dev/null 2>&1; head -c ${into.length}; } < ${where}`,
+        { most_bytes: into.length },
+      )
+      return got.copy(into)
+    },
+    async write(bytes, position) {
+      if (pouring && !appends && pouring.next !== position) await settle()
+      pouring ??= await pour(position)
+      pouring.next += bytes.length
+      // The program ended too early; its output explains why.
+      if (!(await pouring.exec.write(bytes))) await settle()
+    },
+    async stat() {
+      await settle()
+      return stat(file, true)
+    },
+    async change(attributes) {
+      await settle()
+      await change(file, attributes, true)
+    },
+    async sync() {
+      await settle()
+      await run('sync')
+    },
+    close: settle,
+  }
+}
+
+async function* listed(run: Run, mark: string, folder: string): AsyncGenerator<Entry> {
+  const entry = `stat -c '${mark} ${format} %n' --`
+  const where = at(folder)
+  // Not every shell explains why cd failed.
+  const go = [
+    `[ -e ${where} ] || ${refuse('No such file or directory')}`,
+    `[ -d ${where} ] || ${refuse('Not a directory')}`,
+    `cd ${where} || ${refuse('Permission denied')}`,
+  ].join('; ')
+  // The memory counts until the client has read or closed the list.
+  using held = new CollectedBytes(
+    largestFolder_bytes,
+    () => new SftpFailure(Status.failure, 'There is no memory for this folder right now.'),
+  )
+  held.add(
+    await run(`${go}; ${entry} . .. && find . ! -name . -prune -exec ${entry} {} +`, {
+      most_bytes: largestFolder_bytes,
+    }),
+  )
+  // Names may contain line ends, so a mark shows where each row begins.
+  const [listed, start] = [held.bytes(), Buffer.from(`${mark} `)]
+  for (let from = listed.indexOf(start); from >= 0;) {
+    const next = listed.indexOf(start, from + start.length)
+    const row = listed.toString('utf8', from + start.length, next < 0 ? listed.length : next)
+    held.requireMemory()
+    yield* readEntry(row.replace(/\n$/, ''))
+    from = next
   }
 }
 

@@ -5,7 +5,7 @@
 //   D<mode> 0 <name> LF … E LF                    a folder and what is in it
 //   T<mtime> 0 <atime> 0 LF                       times of the one that comes next
 // Each is answered: NUL for well, 01 and a line for a failure that is told, 02 and a line for the end. Names
-// that come are names in a folder and nothing else: whoever sends cannot choose another place.
+// that come are names in a folder and nothing else: the sender cannot choose another place.
 import path from 'node:path'
 import { Open, type Attributes, type Channel, type FileSystem } from '@hawser/ssh'
 
@@ -15,11 +15,11 @@ export interface ScpRequest {
   readonly times: boolean
   /** The target has to be a folder. */
   readonly folder: boolean
-  /** As a shell would read it. */
+  /** In the notation of a shell. */
   readonly words: string
 }
 
-/** What a command wants, if it is one of scp's. */
+/** Undefined: the command is not scp's. */
 export function readScp(command: string): ScpRequest | undefined {
   const [, options = '', words = ''] = /^scp((?: -[a-zA-Z]+)+)(?: --)? (.+)$/s.exec(command) ?? []
   const has = (letter: string): boolean => options.includes(letter)
@@ -35,10 +35,10 @@ const deepest = 100
 const isFolder = ({ mode = 0 }: Attributes): boolean => (mode & 0o170000) === 0o040000
 const isFile = ({ mode = 0 }: Attributes): boolean => (mode & 0o170000) === 0o100000
 
-/** The other end is gone, or speaks something else. */
+/** The other end is gone, or does not speak scp. */
 class Over extends Error {}
 
-/** Resolves with the status that scp ends with. */
+/** Resolves with the exit status of scp. */
 export async function serveScp(
   channel: ScpChannel,
   files: FileSystem,
@@ -106,18 +106,17 @@ function scpLine(channel: ScpChannel) {
     write: async (bytes: Uint8Array): Promise<void> => channel.write(bytes),
     say,
     well: async (): Promise<void> => say('\0'),
-    /** Told to the person; the copy goes on. */
+    /** Shows a warning to the person; the copy continues. */
     async fail(text: string): Promise<void> {
       await say(`\x01scp: ${text.replaceAll(/[^\x20-\x7e\u0080-\uffff]/g, '?')}\n`)
     },
-    /** At most so many of the bytes that come next. */
     async take(most: number): Promise<Buffer> {
       if (rest.length === 0 && !(await more())) throw new Over('The bytes ended too early.')
       const bytes = rest.subarray(0, most)
       rest = rest.subarray(bytes.length)
       return bytes
     },
-    /** The other end's word on what it was told: false for a failure. */
+    /** The other end's answer: false for a failure. */
     async answered(): Promise<boolean> {
       if (rest.length === 0 && !(await more())) throw new Over('There was no answer.')
       const code = rest[0]!
@@ -217,7 +216,7 @@ async function receiveFolder(
     return false
   }
   const good = await receive(line, files, request, where, true, depth + 1)
-  // Its end was answered already, so that a failure here can only be counted.
+  // The file's end was already answered, so a failure can only be counted.
   return finish().then(
     () => good,
     () => false,
@@ -320,7 +319,7 @@ async function sendBytes(
   for (let position = 0; position < size;) {
     const room = Buffer.alloc(Math.min(size - position, piece_bytes))
     const got = good ? await file.read(room, position).catch(() => 0) : 0
-    // What was promised is sent, whatever became of the file.
+    // The promised bytes are sent, whatever became of the file.
     if (got === 0) good = false
     await line.write(got === 0 ? room : room.subarray(0, got))
     position += got === 0 ? room.length : got

@@ -1,4 +1,4 @@
-// What lines of the shadow file mean, day by day.
+// The meaning of lines of the shadow file, day by day.
 import { expect, test } from 'vitest'
 import { readShadow, accountState } from './shadow.ts'
 

@@ -1,4 +1,4 @@
-// What a line of the shadow file (shadow(5)) says about logging in: a pure function of the line and of
+// The meaning of a line of the shadow file (shadow(5)) for logins: a pure function of the line and of
 // today's date.
 //   name : hash : last change : least days : most days : warning : inactive : expiry : reserved     days since 1970
 // The rules, which are those of sshd where it has any:
@@ -19,9 +19,9 @@ export interface ShadowEntry {
 }
 
 export interface AccountState {
-  /** Why nobody may log in; undefined if somebody may. */
+  /** Undefined: the account is open. */
   readonly closed: string | undefined
-  /** Why a password does not do; undefined if it may. */
+  /** Why a password is refused; undefined: it may count. */
   readonly noPassword: string | undefined
 }
 
@@ -38,7 +38,7 @@ export function readShadow(line: string): ShadowEntry | undefined {
   }
 }
 
-/** Empty and negative fields mean that there is no such limit. */
+/** Empty and negative fields mean no limit. */
 function days(field: string | undefined): number | undefined {
   return field !== undefined && /^\d{1,9}$/.test(field) ? Number(field) : undefined
 }

@@ -14,47 +14,45 @@ import {
   type PrivateKey,
   type ServerConnection,
 } from '@hawser/ssh'
+import { defined } from '@hawser/contract/defined'
 import { spareLeg_ms } from '@hawser/contract/tunnel'
 import { closedBecause, findAccount, type ContainerAccount } from './accounts.ts'
 import type { EngineClient } from './client.ts'
 import { serveContainerSession } from './container-session.ts'
 
-/** A login by public key. */
 export interface KeyLogin {
   readonly user: string
   readonly blob: Buffer
   readonly certificate: Certificate | undefined
-  /** The session id of the SSH connection. */
   readonly sessionId: Buffer
 }
 
 export interface ContainerSshOptions {
   readonly client: EngineClient
-  /** The container's id. */
   readonly container: string
   readonly deviceName: string
   readonly hostKeys: readonly PrivateKey[]
-  /** Somebody shows a key: whether the server stands behind this login. */
+  /** Whether the server approves this login. */
   approveKey(login: KeyLogin, signal: AbortSignal): Promise<boolean>
   /** Absent: passwords are refused. */
   checkPassword?(account: ContainerAccount, password: string): Promise<boolean>
   readonly keepalive_ms?: number
   readonly signal?: AbortSignal
-  /** Somebody has logged in; disposed of when the connection is over. */
+  /** Called at the login, and disposed of when the connection is over. */
   loggedIn?(): Disposable
   log(event: Record<string, unknown>): void
 }
 
 const mostFailures = 6
-/** For a login, beside the time that the gateway keeps a connection for the next one. */
+/** The time for a login, added to the time that the gateway keeps a spare connection. */
 const login_ms = 120_000
 const mostChannels = 128
-/** Keys that the server is asked about on one connection. */
+/** Keys for each connection that the server is asked about. */
 const mostKeys = 16
-/** A refusal takes this long, or a multiple of it. */
+/** The time of a refusal, or a multiple of it. */
 const step_ms = 500
 
-/** Resolves when the connection has ended and all that it ran; never rejects. */
+/** Resolves when the connection and all its programs have ended; never rejects. */
 export async function serveContainer(stream: Duplex, options: ContainerSshOptions): Promise<void> {
   const { hostKeys, keepalive_ms = 30_000, signal, log } = options
   stream.on('error', () => undefined)
@@ -71,7 +69,7 @@ export async function serveContainer(stream: Duplex, options: ContainerSshOption
       handshake_ms: spareLeg_ms + login_ms,
       authenticate: login.authenticate,
       channelTypes: ['session'],
-      ...(signal ? { signal } : {}),
+      ...defined({ signal }),
     })
   } catch (error) {
     stream.destroy()
@@ -101,7 +99,7 @@ async function serve(
   void connection.ended.then(() => over.abort())
   const lost = (error: unknown): void => {
     log({ event: 'engine.lost', error: error instanceof Error ? error.message : String(error) })
-    void connection.end(Reason.byApplication, 'The container cannot be reached any more.')
+    void connection.end(Reason.byApplication, 'The container can no longer be reached.')
   }
   const work = new Set<Promise<void>>()
   for await (const opening of connection.channels) {
@@ -145,7 +143,7 @@ function loginOf({ client, container, approveKey, checkPassword, log }: Containe
     return approval
   }
 
-  /** Unless nobody may log in with it, by whatever means. */
+  /** Undefined: nobody may log in to the account, by any means. */
   async function openAccount(user: string): Promise<ContainerAccount | undefined> {
     const account = await findAccount(client, container, user)
     const reason = account && (await closedBecause(client, container, account))

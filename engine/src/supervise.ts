@@ -5,13 +5,13 @@ import type { EngineClient } from './client.ts'
 import { engineFacts, followContainers, type EngineFacts, type Found } from './containers.ts'
 
 export interface Supervision {
-  /** The signal is to end what is being asked when it is over. */
+  /** The signal ends requests in progress. */
   open(signal: AbortSignal): EngineClient
-  /** What the engine has now; one call at a time. What it throws counts as a failure of the engine. */
+  /** The containers of the engine; one call at a time. A failure of it counts as a failure of the engine. */
   found(all: Found, facts: EngineFacts): Promise<void>
   /** The engine cannot be reached, and neither can its containers. */
   lost(): Promise<void>
-  /** Said when it changes. */
+  /** Called when the state changes. */
   state(state: 'connected' | 'failed', message: string): Promise<void>
   onError(error: unknown): void
   readonly first_ms?: number
@@ -19,7 +19,7 @@ export interface Supervision {
 }
 
 export interface Supervised extends AsyncDisposable {
-  /** Asks the engine now, or tries to reach it now. */
+  /** Lists or connects now. */
   poke(): void
 }
 
@@ -73,7 +73,7 @@ export function supervise({
         if (signal.aborted) break
         failures += 1
         onError(error)
-        // The first failure of a connection that was good may be a short break.
+        // The first failure of a good connection may be a short break.
         if (failures > 1 || said === undefined || said.startsWith('failed')) {
           await lost().catch(onError)
           await say('failed', error instanceof Error ? error.message : 'failed').catch(onError)

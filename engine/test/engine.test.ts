@@ -1,4 +1,4 @@
-// An engine that lies, stutters or goes on without end, as a real server on loopback: what is asked ends in a
+// An engine that lies, stutters or continues without end, as a real server on loopback: what is asked ends in a
 // sentence, what is held is bounded, and what was lost is found again.
 import { once } from 'node:events'
 import http from 'node:http'
@@ -114,7 +114,7 @@ describe('news', () => {
       response.once('close', () => clearInterval(sending))
     }
     await using fake = await engine({ '/events': endless, '/containers/json': json([]) })
-    await expect(follow(fake)).rejects.toThrow('The engine tells its news in a line without end.')
+    await expect(follow(fake)).rejects.toThrow('The engine sent an event line that is too long.')
   })
 
   test('that end are a failure', async () => {

@@ -52,7 +52,7 @@ import { ConnectionLost, liveness, openMux, ProtocolError, StreamEvicted, Stream
   assert.ok((await mux.ended) instanceof ConnectionLost)
 }
 
-// The peer is gone without a word: whoever waits for it in vain has it checked.
+// The peer is gone without a word: a check while waiting for it finds out.
 {
   const [near] = duplexPair()
   using mux = openMux(near, { role: 'client' })

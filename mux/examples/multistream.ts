@@ -17,7 +17,7 @@ const { agreement, negotiate, propose, readLine, readReply, token } = multistrea
   assert.equal(await readReply(client, '/echo/1.0.0'), true)
 }
 
-// What a server that knows the protocol answers is known before, so a mux can take it off the stream.
+// The answer of a server that knows the protocol is known before, so a mux can take it off the stream.
 {
   const [near, far] = duplexPair()
   using client = openMux(near, { role: 'client' })
@@ -31,7 +31,7 @@ const { agreement, negotiate, propose, readLine, readReply, token } = multistrea
   assert.equal(String((await once(stream, 'data'))[0]), 'hello')
 }
 
-// The server does not, and goes on with another proposal.
+// The server does not know the protocol, and continues with another proposal.
 {
   const [client, server] = duplexPair()
   client.write(Buffer.concat([propose('/chat/2.0.0'), token('/echo/1.0.0')]))

@@ -32,7 +32,7 @@ async function upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): 
   const messages = await acceptWebSocket(request, socket, head)
   keepalive(messages, ping)
   messages.on('message', (message: Buffer, isBinary) => messages.send(message, { binary: isBinary }))
-  // It comes paused, so that no message is lost before somebody listens.
+  // The connection is paused at first, so that no message is lost before somebody listens.
   messages.resume()
 }
 

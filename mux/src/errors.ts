@@ -1,4 +1,4 @@
-// What can go wrong with a socket, a session or a stream, by name. Messages are for our log: the peer learns
+// The errors of a socket, a session or a stream, by name. Messages are for our log: the peer learns
 // at most a number of yamux or WebSocket, never a text.
 
 /** The rules that a peer can break. */
@@ -26,10 +26,10 @@ export class ProtocolError extends Error {
   }
 }
 
-/** The connection under a session is gone without having been closed, or did not answer a ping in time. */
+/** The connection under a session is lost, or a ping was not answered in time. */
 export class ConnectionLost extends Error {
   override readonly name = 'ConnectionLost'
-  /** The peer had said nothing for too long; else the connection was cut. */
+  /** The peer was silent for too long; else the connection was cut. */
   readonly silent: boolean
   constructor(message: string, options: { readonly cause?: unknown; readonly silent?: boolean } = {}) {
     super(message, 'cause' in options ? { cause: options.cause } : undefined)
@@ -37,7 +37,7 @@ export class ConnectionLost extends Error {
   }
 }
 
-/** The session was closed, by us or by the peer in good order, while a stream was open. */
+/** The session was closed regularly while a stream was open. */
 export class MuxClosed extends Error {
   override readonly name = 'MuxClosed'
 }
@@ -73,14 +73,14 @@ export class SocketLost extends Error {
   }
 }
 
-/** A request for a WebSocket that is none, or a dial that was answered with something else. */
+/** A request is not for a WebSocket, or a dial got another answer. */
 export class UpgradeFailed extends Error {
   override readonly name = 'UpgradeFailed'
-  /** The status of the HTTP answer, when there was one. */
+  /** Undefined: there was no HTTP answer. */
   readonly status: number | undefined
-  /** Of the HTTP answer, when it said so: the value of Retry-After. */
+  /** The value of Retry-After. */
   readonly retryAfter: string | undefined
-  /** The headers of the HTTP answer, when there was one; repeated ones are joined or left out. */
+  /** The headers of the HTTP answer; repeated ones are joined or left out. */
   readonly headers: Readonly<Record<string, string | string[] | undefined>>
   constructor(
     message: string,

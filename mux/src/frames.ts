@@ -14,13 +14,9 @@ export const Type = { data: 0, windowUpdate: 1, ping: 2, goAway: 3 } as const
 export const Flag = { syn: 1, ack: 2, fin: 4, rst: 8 } as const
 export const GoAway = { normal: 0, protocolError: 1, internalError: 2 } as const
 
-/** What a stream may be sent before its first window update. */
 export const initialWindow_bytes = 256 * 1024
 
-/**
- * The payload of a frame of ours: large, because every frame costs something, and small enough that streams
- * take turns.
- */
+/** The largest payload of our frames: every frame costs something, but streams have to take turns. */
 export const mostPayload_bytes = 64 * 1024
 
 export function writeHeader(
@@ -45,24 +41,19 @@ export function frame(type: number, flags: number, id: number, length: number): 
 }
 
 export interface FrameSink {
-  /**
-   * False when nothing more is to be read. The payload of a data frame follows in `payload`, if it has one.
-   */
+  /** False when nothing more is to be read. The payload of a data frame follows in `payload`. */
   header(version: number, type: number, flags: number, id: number, length: number): boolean
   /** `left` bytes of the same payload are still to come. */
   payload(piece: Buffer, left: number): boolean
 }
 
 export class FrameReader {
-  /**
-   * The beginning of a header of which the rest has not come. Made when it is first needed: most chunks hold
-   * whole ones.
-   */
+  /** The beginning of an incomplete header. Made when it is first needed: most chunks hold whole ones. */
   #partial: Buffer | undefined
   #have = 0
   #payloadLeft = 0
 
-  /** Whether what was read so far ends within a frame. */
+  /** Whether the input so far ends within a frame. */
   get within(): boolean {
     return this.#have > 0 || this.#payloadLeft > 0
   }

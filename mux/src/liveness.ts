@@ -1,5 +1,5 @@
 // Whether the peer of a session is there, found out when somebody needs to know instead of at the next ping.
-// A connection can be dead for minutes without a sign of it; whoever has sent something and waits in
+// A connection can be dead for minutes without a sign of it; a caller that has sent something and waits in
 // vain asks here. Any byte that comes is an answer, so a slow connection that is full of data is not
 // taken for a dead one.
 import type { Duplex } from 'node:stream'
@@ -8,17 +8,16 @@ import type { Mux } from './yamux.ts'
 
 /** Watches one session. */
 export interface Liveness {
-  /** Pings a peer that is silent; one that stays silent ends the session with `ConnectionLost`. */
+  /** Pings a silent peer; continued silence ends the session with `ConnectionLost`. */
   check(): void
 }
 
 /**
- * Watches what comes on the carrier of a session. Once somebody asks, a peer that has said nothing for
- * `answer_ms` is pinged, and has as long again to say something.
+ * Pings, when somebody asks, a peer that was silent for `answer_ms`, which then has as long again to answer.
  */
 export function liveness(carrier: Duplex, mux: Mux, answer_ms = 5_000): Liveness {
   let heard_at = performance.now()
-  /** When somebody asked last, and when the peer was pinged for it. */
+  /** When somebody last asked, and when the peer was pinged for it. */
   let asked_at = -Infinity
   let pinged_at = -Infinity
   let timer: NodeJS.Timeout | undefined

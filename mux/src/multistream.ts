@@ -11,7 +11,7 @@ const refusal = 'na'
 const mostToken_bytes = 1024
 const mostProposals = 16
 
-/** A token: its length, the text and a newline. */
+/** Encodes a token: its length, the text and a newline. */
 export function token(text: string): Buffer {
   const length = Buffer.byteLength(text) + 1
   if (length > mostToken_bytes) throw new RangeError('The name of a protocol is too long.')
@@ -19,20 +19,17 @@ export function token(text: string): Buffer {
   return Buffer.concat([Buffer.from(prefix), Buffer.from(`${text}\n`)])
 }
 
-/**
- * The client's two tokens, header and proposal, to be sent together with what follows: the server's answer
- * need not be awaited.
- */
+/** The client's header and proposal. What follows can be sent at once, before the server's answer. */
 export function propose(protocol: string): Buffer {
   return Buffer.concat([token(header), token(protocol)])
 }
 
-/** What a server answers that supports the protocol. */
+/** The answer of a server that supports the protocol. */
 export function agreement(protocol: string): Buffer {
   return propose(protocol)
 }
 
-/** The server's two tokens are taken off the stream. False when it does not know the protocol. */
+/** Takes the server's two tokens off the stream. False: the server does not know the protocol. */
 export async function readReply(stream: Duplex, protocol: string, signal?: AbortSignal): Promise<boolean> {
   await readHeader(stream, signal)
   const reply = await read(stream, parseToken, signal)
@@ -41,7 +38,7 @@ export async function readReply(stream: Duplex, protocol: string, signal?: Abort
   throw new NegotiationFailed('The peer answered with a protocol that was not proposed.')
 }
 
-/** The server's side: the first proposal that is supported. */
+/** Takes the first proposal that is supported. */
 export async function negotiate(
   stream: Duplex,
   supported: readonly string[],
@@ -58,7 +55,7 @@ export async function negotiate(
   throw new NegotiationFailed('The peer proposed nothing that is known here.')
 }
 
-/** The text before the next newline, which is taken off the stream too; it may be `limit` bytes long. */
+/** Takes the text before the next newline, of at most `limit` bytes, off the stream. */
 export function readLine(stream: Duplex, limit: number, signal?: AbortSignal): Promise<string> {
   return read(
     stream,
@@ -101,7 +98,7 @@ function parseToken(bytes: Buffer): Parsed<string> | undefined {
   return { value: bytes.toString('utf8', start, end - 1), used: end }
 }
 
-/** Reads until `parse` has what it looks for. What is left, also after a failure, is put back. */
+/** Reads until `parse` succeeds. The rest, also after a failure, is put back. */
 function read<T>(
   stream: Duplex,
   parse: (bytes: Buffer) => Parsed<T> | undefined,

@@ -5,7 +5,7 @@
 // before its ping, so that the caller learns what the path bears.
 import { ConnectionLost, StreamRefused } from './errors.ts'
 
-/** How often to ping, and how long a peer may say nothing at all after a ping. */
+/** How often to ping, and how long a peer may be silent after a ping. */
 export interface PingTimes {
   readonly every_ms: number
   readonly timeout_ms: number
@@ -22,21 +22,21 @@ const mostMeasures = 64
 export class Pings {
   readonly #send: (id: number) => void
   readonly #lost: (error: Error) => void
-  /** Undefined: nobody is asked. */
+  /** Undefined: no pings. */
   #times: PingTimes | undefined
   #nextId = 0
-  /** Round trips that are being measured, by id. */
+  /** Round trips under measurement, by id. */
   #measures: Map<number, Measure> | undefined
-  /** The id of the ping that tells whether the peer is there, until it is answered. */
+  /** The id of the ping that checks the peer, until it is answered. */
   #awaited: number | undefined
   /** Something came since then. */
   #heard = false
   /** The timer runs until the next ping, not until the limit of the last one. */
   #pausing = false
   #timer: NodeJS.Timeout | undefined
-  /** When something last came or left, beside the pings that tell whether the peer is there. */
+  /** When something last came or left, without the pings that check the peer. */
   #active_at = performance.now()
-  /** How long nothing had come or left when the last of these pings was sent. */
+  /** How long the connection was idle when the last of these pings was sent. */
   #idle_ms = 0
 
   constructor(send: (id: number) => void, lost: (error: Error) => void, times: PingTimes | undefined) {
@@ -52,12 +52,11 @@ export class Pings {
     if (this.#times) this.#active_at = performance.now()
   }
 
-  /** Something leaves. */
   sent(): void {
     if (this.#times) this.#active_at = performance.now()
   }
 
-  /** Pings at these times from now on. A ping that is under way keeps its time limit. */
+  /** Changes the times. A ping in flight keeps its time limit. */
   pace(times: PingTimes): void {
     const before = this.#times
     this.#times = times
@@ -65,7 +64,7 @@ export class Pings {
     if (before?.every_ms !== times.every_ms) this.#pause(times.every_ms)
   }
 
-  /** How long nothing has come or left; with a ping under way, how long that was before it. */
+  /** How long nothing has come or left; with a ping in flight, how long that was before it. */
   get idle_ms(): number {
     return this.#awaited === undefined ? performance.now() - this.#active_at : this.#idle_ms
   }
@@ -81,10 +80,7 @@ export class Pings {
     return promise
   }
 
-  /**
-   * How long the connection was idle before the ping that this answers; undefined for an answer to
-   * what was not asked.
-   */
+  /** How long the connection was idle before the answered ping; undefined: no such ping was sent. */
   answered(id: number): number | undefined {
     const measure = this.#measures?.get(id)
     if (measure) {

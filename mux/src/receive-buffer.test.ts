@@ -1,4 +1,4 @@
-// What waits for a reader comes out as it went in, and costs little more than its bytes.
+// Data that waits for a reader comes out as it went in, and costs little more than its bytes.
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { ReceiveBuffer } from './receive-buffer.ts'

@@ -10,12 +10,12 @@ const small_bytes = 4096
 /** A queue of bytes whose memory is in proportion to their number. */
 export class ReceiveBuffer {
   #pieces: Buffer[] = []
-  /** In which small pieces are joined, and how much of it is filled. */
+  /** Joins small pieces, and how much of it is filled. */
   #block: Buffer | undefined
   #blockUsed = 0
   /** Bytes in it. */
   size = 0
-  /** Bytes of memory that it keeps from being used otherwise. */
+  /** Memory behind the bytes. */
   held = 0
 
   put(piece: Buffer): void {
@@ -64,7 +64,7 @@ export class ReceiveBuffer {
   }
 }
 
-/** The piece itself, or a copy of it where it would keep more than twice its size. */
+/** A copy where the piece would hold more than twice its size. */
 export function compact(piece: Buffer): Buffer {
   if (piece.length * 2 >= piece.buffer.byteLength) return piece
   // Not from Node's pool: that would keep alive the pool.
@@ -74,8 +74,8 @@ export function compact(piece: Buffer): Buffer {
 }
 
 /**
- * Whether bytes may go to the listeners of 'data' as they come. `push` would do the same, and then schedule a
- * callback that asks the stream for more, which costs more than handing on the bytes.
+ * Whether bytes may go to the listeners of 'data' directly. `push` would also schedule a callback that asks
+ * the stream for more, which costs more than passing the bytes on.
  */
 export function mayEmit(stream: Readable): boolean {
   return stream.readableFlowing === true && stream.readableLength === 0 && stream.listenerCount('data') > 0

@@ -4,7 +4,7 @@
 import { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 
-/** The property by which a stream declares that it keeps no buffer after the callback of its write. */
+/** Declares that a stream does not hold a buffer after the callback of its write. */
 export const releasesBuffers: unique symbol = Symbol.for('hawser.releasesBuffers')
 
 /** True of sockets, whose bytes are then in the kernel, and of streams that declare it. */

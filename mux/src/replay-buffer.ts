@@ -6,29 +6,28 @@
 const small_bytes = 4 * 1024
 const block_bytes = 64 * 1024
 const mostSpare = 16
-/** Free blocks, for all buffers of the process. */
+/** Free blocks of the process. */
 const spare: Buffer[] = []
 
 interface Block {
   readonly bytes: Buffer
   /** The position of its first byte. */
   readonly from: number
-  /** How much of it is filled. */
   used: number
-  /** Only one carrier has seen it, and that one reports when it is done with it. */
+  /** Only one carrier has seen it, and reports when it is done with it. */
   clean: boolean
 }
 
 export class ReplayBuffer {
   #blocks: Block[] = []
-  /** The first byte that is kept. */
+  /** The position of the first byte. */
   start = 0
   /** Behind the last byte. */
   end = 0
   /** Memory behind the bytes. */
   held_bytes = 0
 
-  /** Copies as much as fits into `room_bytes`, and returns how much that was. */
+  /** Copies as much as fits into `room_bytes`, and returns how much. */
   put(chunk: Uint8Array, offset: number, room_bytes: number): number {
     const wanted = Math.min(chunk.length - offset, room_bytes)
     for (let done = 0; done < wanted;) {
@@ -66,7 +65,7 @@ export class ReplayBuffer {
     }
   }
 
-  /** A carrier is gone without a word: nobody knows what it still reads. */
+  /** A carrier is lost, and may still read what it got. */
   disown(): void {
     for (const block of this.#blocks) block.clean = false
   }
@@ -77,7 +76,6 @@ export class ReplayBuffer {
     this.held_bytes = 0
   }
 
-  /** The block that has room. */
   #open(): Block {
     const last = this.#blocks.at(-1)
     if (last && last.used < last.bytes.length) return last

@@ -5,11 +5,11 @@ import type { Duplex } from 'node:stream'
 import { StreamEvicted } from './errors.ts'
 
 /**
- * The common bound of many streams. Streams that name their owner also share what the owner may have: one
- * owner with many streams that nobody reads does not take the memory of the others.
+ * The common bound of many streams. Streams that name their owner also share its part, so that an owner with
+ * many unread streams does not take the memory of others.
  */
 export class ResumableMemory {
-  /** The bound for bytes that are kept to be sent again, and for bytes that wait for their readers, each. */
+  /** The bound for bytes to be sent again, and for bytes that wait for their readers, each. */
   readonly most_bytes: number
   replay_bytes = 0
   unread_bytes = 0
@@ -33,20 +33,19 @@ export class ResumableMemory {
     return share
   }
 
-  /** A stream of the share is over. */
   leave(share: MemoryShare): void {
     share.streams -= 1
     if (share.streams === 0) this.#shares.delete(share.owner)
   }
 
-  /** Notes how many more bytes a stream keeps to be sent again. */
+  /** Notes how many more bytes a stream holds to send again. */
   replay(share: MemoryShare, more_bytes: number): void {
     share.replay_bytes += more_bytes
     this.replay_bytes += more_bytes
   }
 
   /**
-   * Whether the streams of the share may keep only their reserve. An owner has at most as much as it leaves
+   * Whether the streams of the share are limited to their reserve. An owner has at most as much as it leaves
    * to others: half of everything where there is no other, and the next one half of the rest.
    */
   isTight({ owner, replay_bytes }: MemoryShare): boolean {
@@ -55,8 +54,8 @@ export class ResumableMemory {
   }
 
   /**
-   * Notes how much of a stream is unread. Above the bound the stream with the most ends, of the owner that has
-   * the most; an owner that has more than half of everything is above the bound, too.
+   * Notes how much of a stream is unread. Above the bound, or when one owner has more than half of it, the
+   * largest stream of the largest owner ends.
    */
   unread(share: MemoryShare, stream: Duplex, held_bytes: number): void {
     this.#count(share, stream, held_bytes)
@@ -85,13 +84,11 @@ export class ResumableMemory {
   }
 }
 
-/** The part of the memory that streams of one owner have. */
 interface MemoryShare {
   readonly owner: string | undefined
-  /** Streams that are not over. */
   streams: number
   replay_bytes: number
   unread_bytes: number
-  /** Streams with unread bytes, and how many each has. */
+  /** Unread bytes, by stream. */
   readonly unread: Map<Duplex, number>
 }

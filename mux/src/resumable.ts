@@ -3,8 +3,8 @@
 // other again is their owners' business; these hand over the new carrier with the counts of the other end.
 //
 // Frames on a carrier have a header of 4 bytes, a type and a number of 24 bits:
-//   data    so many bytes follow
-//   read    the reader has taken so many bytes more than it said before
+//   data    this many bytes follow
+//   read    the reader has taken this many bytes more than it said before
 //   finish  the last byte was sent; it counts as one byte more
 //   abort   the stream is over, whatever is missing
 //
@@ -19,18 +19,18 @@ import { isReleasing, releasesBuffers } from './releases-buffers.ts'
 import { ReplayBuffer } from './replay-buffer.ts'
 import { ResumableMemory } from './resumable-memory.ts'
 
-/** The most bytes that one end may send before the other has read them. */
+/** Sent before the other end has read any. */
 export const resumableWindow_bytes = 1024 * 1024
 
-/** How far the other end has come, by what it says when a stream gets its next carrier. */
+/** The progress of the other end, when a stream gets its next carrier. */
 export interface ResumableCounts {
-  /** Bytes that it has received. */
+  /** Received bytes. */
   readonly received: number
-  /** The part of them that its reader has taken. */
+  /** Bytes that the reader has taken. */
   readonly read: number
 }
 
-/** How long a stream waits, and what it may cost. */
+/** How long a stream waits for a carrier, and what it may cost. */
 export interface ResumableOptions {
   /** How long the stream waits for its next carrier, before it ends with `StreamLost`. */
   readonly grace_ms: number
@@ -39,8 +39,8 @@ export interface ResumableOptions {
   /** The owner of a share of the memory; absent: only the bound of all streams counts. */
   readonly owner?: string
   /**
-   * The other end has said nothing for `stalled_ms` although it should: ask whether the connection is alive.
-   * Called again and again while that is so.
+   * The other end was silent for `stalled_ms` although it owes an answer: check the connection. Called
+   * repeatedly while that is so.
    */
   readonly onStalled?: () => void
   /** Default 5 s. */
@@ -49,15 +49,15 @@ export interface ResumableOptions {
 
 const Frame = { data: 0, read: 1, finish: 2, abort: 3 } as const
 const header_bytes = 4
-/** No more than this is handed to the carrier ahead of time, because frames in it cannot be taken back. */
+/** Handed to the carrier ahead of time at most, because frames in it cannot be taken back. */
 const carrierQueue_bytes = 256 * 1024
-/** Reads are acknowledged when there are so many bytes of them, with the next data, or after so long. */
+/** Reads of this size are acknowledged at once, smaller ones with the next data or after this time. */
 const saidAfter_bytes = 64 * 1024
 const saidAfter_ms = 500
 const defaultStalled_ms = 5_000
-/** Every stream may keep so much, however much the others keep. */
+/** For every stream, however much the others hold. */
 const reserve_bytes = 64 * 1024
-/** How long the last frame gets to leave. */
+/** For the last frame to leave. */
 const linger_ms = 5_000
 
 const ignore = (): void => undefined
@@ -68,7 +68,6 @@ function header(type: number, value: number): Buffer {
   return bytes
 }
 
-/** A write that has not found room for all of its bytes. */
 interface Waiting {
   readonly chunks: readonly Uint8Array[]
   index: number
@@ -90,10 +89,10 @@ export class ResumableStream extends Duplex {
 
   // ---- what we send
   readonly #replay = new ReplayBuffer()
-  /** The position of the next byte for this carrier, and the highest one that any carrier got. */
+  /** The position of the next byte for this carrier, and the highest that any carrier got. */
   #sent = 0
   #everSent = 0
-  /** The carrier is done with our memory up to here. Only carriers that release buffers say so. */
+  /** The carrier is done with our memory up to here. Only carriers that release buffers report it. */
   #flushed = 0
   #carrierReleases = false
   /** The position up to which the other end has read. */
@@ -112,14 +111,14 @@ export class ResumableStream extends Duplex {
   #wanted = false
   #finishReceived = false
   #endPushed = false
-  /** The header of the next frame, as far as it has come, and the bytes that are left of the frame. */
+  /** The header of the next frame, as far as it has come, and the remaining bytes of the frame. */
   readonly #header = Buffer.alloc(header_bytes)
   #headerHas = 0
   #payloadLeft = 0
 
   #sayTimer: NodeJS.Timeout | undefined
   #stallTimer: NodeJS.Timeout | undefined
-  /** Since when the other end owes us a word: it last said something, or all was acknowledged until then. */
+  /** Since when the other end owes an answer: its last frame, or the moment when all was acknowledged. */
   #owed_at = 0
 
   constructor(options: ResumableOptions) {
@@ -135,17 +134,16 @@ export class ResumableStream extends Duplex {
     return this.#carrier !== undefined
   }
 
-  /** Bytes that came from the other end, and bytes of ours that it has read. */
+  /** Bytes received, and bytes of ours that the other end has read. */
   get moved_bytes(): number {
     return this.#received + this.#acknowledged
   }
 
-  /** Whether the other end has not read everything that was written here. */
   get isOwed(): boolean {
     return this.#replay.end > this.#acknowledged
   }
 
-  /** Gives up the present carrier, and returns the counts that the other end needs for the next one. */
+  /** Gives up the present carrier, and returns the counts for the other end's next one. */
   detach(): ResumableCounts {
     this.#lose()
     this.#said = this.#read
@@ -153,9 +151,9 @@ export class ResumableStream extends Duplex {
   }
 
   /**
-   * Continues on this carrier. `counts` are those of the other end, which got ours; without them the stream
-   * begins. What the other end sends is read once `ready` has resolved, which takes the carrier's own
-   * preamble off; when it rejects, the carrier is lost. Throws ProtocolError for counts that cannot be.
+   * Continues on this carrier. `counts`: of the other end, which got ours; absent: the stream begins. Input
+   * is read once `ready` has resolved, which takes the carrier's own preamble off; when it rejects, the
+   * carrier is lost. Throws ProtocolError for impossible counts.
    */
   attach(
     carrier: Duplex,
@@ -245,7 +243,6 @@ export class ResumableStream extends Duplex {
     done(error)
   }
 
-  /** Both ends have everything of the other. */
   get #isComplete(): boolean {
     return this.#finishReceived && this.#ending && this.#acknowledged > this.#replay.end
   }
@@ -292,7 +289,7 @@ export class ResumableStream extends Duplex {
     this.#stallTimer = undefined
     if (this.destroyed) return
     this.#grace = setTimeout(
-      () => this.destroy(new StreamLost('The other end did not come back in time.')),
+      () => this.destroy(new StreamLost('The other end did not reconnect in time.')),
       this.#options.grace_ms,
     )
     this.#grace.unref()
@@ -302,7 +299,6 @@ export class ResumableStream extends Duplex {
 
   // ---- sending
 
-  /** Takes what fits of the write that waits. */
   #fill(): void {
     const waiting = this.#waiting
     if (!waiting) return
@@ -321,7 +317,7 @@ export class ResumableStream extends Duplex {
     waiting.done()
   }
 
-  /** The bytes that fit now. A carrier gets only what it takes soon, so that the writer feels its pace. */
+  /** Bytes that fit now. A carrier gets only what it takes soon, so that the writer feels its pace. */
   get #room(): number {
     const kept = this.#replay.end - this.#acknowledged
     const isTight = this.#memory.isTight(this.#share)
@@ -330,7 +326,7 @@ export class ResumableStream extends Duplex {
     return Math.max(0, this.#carrier ? Math.min(room, carrierQueue_bytes - unsent) : room)
   }
 
-  /** Sends what this carrier has not got yet, as long as it takes it. */
+  /** Sends pending bytes, as long as the carrier takes them. */
   #pump(): void {
     const carrier = this.#carrier
     if (!carrier?.writable) return
@@ -362,7 +358,6 @@ export class ResumableStream extends Duplex {
     if (this.#replay.end > end) this.#pump()
   }
 
-  /** The other end has read everything before this position. */
   #progress(position: number): void {
     this.#acknowledged = position
     const before = this.#replay.held_bytes
@@ -376,7 +371,7 @@ export class ResumableStream extends Duplex {
     }
   }
 
-  /** While something is unacknowledged, the other end should say something now and then. */
+  /** While something is unacknowledged, the other end must answer now and then. */
   #watch(after_ms = this.#options.stalled_ms ?? defaultStalled_ms): void {
     const { onStalled, stalled_ms = defaultStalled_ms } = this.#options
     if (!onStalled || this.#stallTimer || !this.#carrier || this.#sent <= this.#acknowledged) return
@@ -455,7 +450,6 @@ export class ResumableStream extends Duplex {
     }
   }
 
-  /** Gives the reader what waits for it. */
   #hand(): void {
     const before = this.#unread.held
     while (this.#wanted) {
@@ -477,7 +471,7 @@ export class ResumableStream extends Duplex {
     return this.#received - this.#unread.size - this.readableLength
   }
 
-  /** Says what was read: at once when it is much, otherwise with the next data or in a while. */
+  /** Acknowledges much at once, the rest with the next data or after a while. */
   #sayLater(): void {
     const carrier = this.#carrier
     const unsaid = this.#read - this.#said
@@ -499,7 +493,7 @@ export class ResumableStream extends Duplex {
   }
 }
 
-/** Lets the last frame leave, and reads what still comes, so that the end of the carrier is seen. */
+/** Lets the last frame leave, and reads on, so that the end of the carrier is seen. */
 function leave(carrier: Duplex): void {
   if (carrier.destroyed) return
   const limit = setTimeout(() => carrier.destroy(), linger_ms)

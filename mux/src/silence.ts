@@ -1,14 +1,14 @@
 // Notices that a peer has fallen silent, without asking it: for the end of a session that is pinged instead
-// of pinging. It allows so much silence, and less after something was sent that wants an answer. There is one
+// of pinging. It allows some silence, and less after something was sent that wants an answer. There is one
 // timer, and none before the first call.
 import { ConnectionLost } from './errors.ts'
 
 export class Silence {
   readonly #lost: (error: Error) => void
-  /** The silence that is allowed; Infinity: any. */
+  /** Infinity: any silence is allowed. */
   #allowed_ms = Infinity
   #heard_at = performance.now()
-  /** When an answer is due at the latest; Infinity: none is. */
+  /** When an answer is due; Infinity: none is. */
   #due_at = Infinity
   #timer: NodeJS.Timeout | undefined
 
@@ -17,21 +17,21 @@ export class Silence {
   }
 
   heard(): void {
-    // Until the first call nobody wants to know, and every read would pay for it.
+    // Until the first call the check is off, and reads cost nothing.
     if (!this.#timer) return
     this.#heard_at = performance.now()
     this.#due_at = Infinity
   }
 
-  /** The peer may say nothing for so long, from now on. */
+  /** Allows the peer this silence, from now on. */
   allow(silence_ms: number): void {
-    // Silence that was allowed until now is not held against the peer.
+    // Silence that was allowed until now does not count against the peer.
     if (!this.#timer || silence_ms < this.#allowed_ms) this.#heard_at = performance.now()
     this.#allowed_ms = silence_ms
     this.#plan()
   }
 
-  /** The peer has to say something within this time, whatever it is. */
+  /** Any answer within this time counts. */
   expect(within_ms: number): void {
     this.#due_at = Math.min(this.#due_at, performance.now() + within_ms)
     this.#plan()

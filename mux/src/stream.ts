@@ -9,41 +9,35 @@ import { Flag, frame, initialWindow_bytes, mostPayload_bytes, Type } from './fra
 import { compact, mayEmit, ReceiveBuffer } from './receive-buffer.ts'
 import { releasesBuffers } from './releases-buffers.ts'
 
-/** What a stream asks of its session. */
 export interface StreamHost {
   /** Sends a frame without payload, ahead of waiting data. */
   control(bytes: Buffer): void
   /** The stream has bytes that it may send: it wants a turn. */
   ready(stream: MuxStream): void
   forget(stream: MuxStream): void
-  /** The stream's unread bytes hold so much more memory than before, or less. May destroy it. */
+  /** The stream's unread bytes hold this much more memory, or less. May destroy it. */
   holds(stream: MuxStream, more_bytes: number): void
   readonly [releasesBuffers]: boolean
 }
 
-/**
- * A peer that says nothing for so long after we have finished our side, and does not finish its own, is
- * reset.
- */
+/** A peer that is silent for this long after we have finished our side is reset. */
 const silentPeer_ms = 5 * 60_000
 
 const ignore = (): void => undefined
 
 export class MuxStream extends Duplex {
   readonly id: number
-  /** Among the streams of the session that wait to send. */
+  /** In the queue of streams that wait to send. */
   isQueued = false
 
   readonly #host: StreamHost
-  /** What we let the peer send at most: unread here and on its way. */
+  /** The most that the peer may send: unread here and on its way. */
   #window: number
-  /** What the peer may still send. */
   #granted = initialWindow_bytes
   readonly #received = new ReceiveBuffer()
   #wanted = false
-  /** What the peer must send first; nobody else sees it. Undefined when it has come. */
+  /** The bytes that the peer must send first, hidden from the reader. Undefined when they have come. */
   #expected: Uint8Array | undefined
-  /** What we may still send. */
   #credit = initialWindow_bytes
 
   #out: readonly Buffer[] = []
@@ -55,26 +49,26 @@ export class MuxStream extends Duplex {
   #finSent = false
   #finReceived = false
   #endPushed = false
-  /** The peer has reset the stream or is gone: it is told nothing more. */
+  /** The peer has reset the stream or is gone: nothing more is sent. */
   #cut = false
   #silence: NodeJS.Timeout | undefined
   #heard = false
 
   constructor(id: number, host: StreamHost, window_bytes: number) {
-    // The readable side's own buffer holds one piece; what else waits is in #received, where small pieces are
+    // The readable side's own buffer holds one piece; the rest waits in #received, where small pieces are
     // joined.
     super({ allowHalfOpen: true, readableHighWaterMark: 1, writableHighWaterMark: 64 * 1024 })
     this.id = id
     this.#host = host
     this.#window = window_bytes
-    // Whoever reads, writes or waits for 'close' learns of an error. It must not end the process when the
-    // stream has not found its user yet.
+    // Readers, writers and listeners of 'close' learn of an error. It must not end the process before the
+    // stream has a user.
     this.on('error', ignore)
   }
 
   // ---- what the session says
 
-  /** The first window update: how much more than the initial window the peer may send. */
+  /** How much more than the initial window the peer may send. */
   grant(window_bytes: number): number {
     this.#window = window_bytes
     const extra = Math.max(0, window_bytes - this.#granted - this.#unread)
@@ -82,12 +76,11 @@ export class MuxStream extends Duplex {
     return extra
   }
 
-  /** False when the peer may not send so much. */
   mayReceive(length: number): boolean {
     return length <= this.#granted
   }
 
-  /** Memory behind what nobody has read. */
+  /** Memory of unread bytes. */
   get held_bytes(): number {
     return this.#received.held
   }
@@ -112,7 +105,6 @@ export class MuxStream extends Duplex {
     this.#expected = bytes
   }
 
-  /** What follows the expected bytes. */
   #takeExpected(bytes: Buffer, expected: Uint8Array): Buffer {
     const length = Math.min(bytes.length, expected.length)
     const isSame = bytes.subarray(0, length).equals(expected.subarray(0, length))
@@ -132,7 +124,7 @@ export class MuxStream extends Duplex {
     }
   }
 
-  /** False when the sum is more than a window can be. */
+  /** False when the sum exceeds the largest window. */
   credit(delta: number): boolean {
     this.#heard = true
     this.#credit += delta
@@ -141,7 +133,6 @@ export class MuxStream extends Duplex {
     return true
   }
 
-  /** The peer has sent its last byte. */
   finish(): void {
     this.#finReceived = true
     if (this.#finSent) this.#done()
@@ -149,8 +140,8 @@ export class MuxStream extends Duplex {
   }
 
   /**
-   * The peer has reset the stream, or the session is over. When all of the peer's bytes are here the reader
-   * still gets them, and the error after them, unless a writer waits for it.
+   * The peer has reset the stream, or the session is over. The reader still gets bytes that are all here, and
+   * the error after them, unless a writer waits for it.
    */
   cut(error: Error): void {
     this.#cut = true
@@ -159,7 +150,6 @@ export class MuxStream extends Duplex {
     else this.destroy(error)
   }
 
-  /** Bytes that were sent with the opening. */
   spend(length: number): void {
     this.#credit -= length
   }
@@ -168,7 +158,7 @@ export class MuxStream extends Duplex {
     return this.#outBytes > 0 && this.#credit > 0 && !this.destroyed
   }
 
-  /** The next frame: header and payload, in parts that are not copied. */
+  /** Header and payload, in parts that are not copied. */
   nextFrame(): Buffer[] {
     const length = Math.min(this.#outBytes, this.#credit, mostPayload_bytes)
     const parts = [frame(Type.data, 0, this.id, length)]
@@ -188,9 +178,7 @@ export class MuxStream extends Duplex {
     return parts
   }
 
-  /**
-   * To be called when the carrier is done with the frame; undefined when more of the same write is to follow.
-   */
+  /** Called when the carrier is done with the frame; undefined: more of the same write follows. */
   whenSent(): ((error?: Error | null) => void) | undefined {
     if (this.#outBytes > 0) return undefined
     return (error) => {
@@ -203,7 +191,6 @@ export class MuxStream extends Duplex {
     }
   }
 
-  /** As its carrier does. */
   get [releasesBuffers](): boolean {
     return this.#host[releasesBuffers]
   }
@@ -223,8 +210,7 @@ export class MuxStream extends Duplex {
   }
 
   /**
-   * Here and not in `_read`, which Node calls before the bytes have gone, and not again until others have
-   * come.
+   * Here and not in `_read`, which Node calls before the bytes have left, and again only when others come.
    */
   override read(size?: number): unknown {
     const bytes: unknown = super.read(size)
@@ -276,7 +262,7 @@ export class MuxStream extends Duplex {
     return this.#received.size + this.readableLength
   }
 
-  /** Credit for what was read, once it is half a window. */
+  /** At half a window. */
   #giveCredit(): void {
     if (this.#finReceived || this.#cut || this.destroyed) return
     const read = this.#window - this.#granted - this.#unread
@@ -301,16 +287,13 @@ export class MuxStream extends Duplex {
     if (this.#credit > 0) this.#host.ready(this)
   }
 
-  /**
-   * Both sides have finished: the session need not know the stream any more, though somebody may still read
-   * it.
-   */
+  /** Both sides have finished: the session can forget the stream, though its reader may not be done. */
   #done(): void {
     clearTimeout(this.#silence)
     this.#host.forget(this)
   }
 
-  /** The one timer that a stream can have, and only while it is half closed by us. */
+  /** The only timer of a stream, and only while we have half closed it. */
   #watchSilence(): void {
     this.#heard = false
     this.#silence = setTimeout(() => {

@@ -35,22 +35,17 @@ import { MuxStream, type StreamHost } from './stream.ts'
 export interface MuxOptions {
   /** The client opens odd ids, the server even ones. Both may open. */
   readonly role: 'client' | 'server'
-  /** What the peer may send on a stream before we have read it. Default 1 MiB, at least 256 KiB. */
+  /** Sent by the peer on a stream before we have read it. Default 1 MiB, at least 256 KiB. */
   readonly window_bytes?: number
   /** Streams of both sides together. Default 256. */
   readonly mostStreams?: number
-  /**
-   * How many of them the peer may have opened. Default `mostStreams`; 0 where streams are only opened by us.
-   */
+  /** Streams that the peer may have opened. Default `mostStreams`; 0 where only we open streams. */
   readonly mostIncoming?: number
-  /**
-   * Memory that unread bytes of all streams together may hold; above it the stream that holds the most is
-   * reset. Default 32 MiB.
-   */
+  /** Memory of unread bytes in all streams; above it the largest stream is reset. Default 32 MiB. */
   readonly mostUnread_bytes?: number
-  /** Whoever has said nothing at all `timeout_ms` after a ping is gone. */
+  /** A peer that is silent for `timeout_ms` after a ping is gone. */
   readonly ping?: PingTimes
-  /** A ping of ours was answered. `idle_ms`: how long nothing had come or left before it. */
+  /** `idle_ms`: how long nothing had come or left before the ping. */
   readonly onPong?: (idle_ms: number) => void
   /** The peer has sent a ping, which is answered. */
   readonly onPing?: () => void
@@ -59,42 +54,40 @@ export interface MuxOptions {
 /** A session of yamux: opens streams, and takes those that the peer opens. */
 export interface Mux extends Disposable {
   /**
-   * Opens a stream; the opening and `first` leave in one write. When that cannot be, the stream that is
-   * returned fails with the reason: whoever uses it has one way to learn of failure. The peer must begin with
-   * the bytes that are `expected`, if any: they are taken off the stream, and others reset it.
+   * Opens a stream; the opening and `first` leave in one write. On failure the returned stream fails with the
+   * reason, so that its user has one way to learn of failure. The peer must begin with the `expected` bytes,
+   * if any: they are taken off the stream, and others reset it.
    */
   open(first?: Uint8Array, expected?: Uint8Array): Duplex
-  /** Streams that the peer opens. For one taker; it ends when the session does. */
+  /** Streams that the peer opens, for one taker; ends with the session. */
   readonly incoming: AsyncIterable<Duplex>
-  /** Resolves when the session is over, with the reason unless it was closed in good order. */
+  /** The reason, unless the session was closed regularly. */
   readonly ended: Promise<Error | undefined>
-  /** How many are open. */
   readonly streams: number
-  /** The time to the peer and back in milliseconds. Rejects when the session ends. */
+  /** The round trip in milliseconds. Rejects when the session ends. */
   ping(): Promise<number>
-  /** Changes how often to ping, or begins to. */
+  /** Sets how often to ping. */
   pace(times: PingTimes): void
-  /** Ends the session when the peer, which pings, has said nothing at all for so long. */
+  /** Ends the session when the peer, which pings, was silent for this long. */
   allowSilence(silence_ms: number): void
-  /** Ends the session unless the peer says something within this time, such as an answer. */
+  /** Ends the session unless the peer sends something within this time. */
   expectWord(within_ms: number): void
   /**
-   * How long nothing has come or left, in a session that pings. With a ping under way, or unanswered at the
+   * How long nothing has come or left, in a session that pings. With a ping in flight, or unanswered at the
    * end of the session: how long that was before the ping.
    */
   readonly idle_ms: number
-  /** Tells the peer to open no more streams. */
   goAway(): void
   /** Ends the session and its streams at once. */
   close(reason?: Error): void
 }
 
 /**
- * Small frames of our own doing that may wait for a carrier that takes no more: some thousand, where a stream
- * has three at a time.
+ * Small frames of ours that may wait for a congested carrier: some thousand, where a stream has three at a
+ * time.
  */
 const mostControl_bytes = 64 * 1024
-/** Answers to what the peer asks that may wait while those before them are written. */
+/** Answers to the peer that may wait while earlier ones are written. */
 const mostAnswers_bytes = 64 * 1024
 /** For our last frame to leave and the carrier to close. */
 const linger_ms = 5_000
@@ -119,39 +112,38 @@ class Session implements Mux, StreamHost, FrameSink {
   readonly #pings: Pings
   readonly #silence: Silence
 
-  /** Of the stream that we open next. */
+  /** For the next stream that we open. */
   #nextId: number
-  /** Of the streams that the peer has opened: the highest id, and how many are still open. */
+  /** The highest id of the peer's streams, and how many are open. */
   #highestPeerId = 0
   #incomingOpen = 0
-  /** Streams that nobody has accepted yet, and those who wait for one. */
+  /** Streams that are not accepted yet, and their takers. */
   #backlog: MuxStream[] = []
   #wakers: (() => void)[] = []
 
-  /** Whose payload is being read; undefined when it is skipped. */
+  /** The stream of the current payload; undefined: it is skipped. */
   #receiving: MuxStream | undefined
-  /** Its frame is the last of the stream. */
+  /** The current frame is the last of its stream. */
   #receivingFin = false
 
-  /** Streams with unread bytes, and the memory that those hold. */
+  /** Streams with unread bytes, and their memory. */
   readonly #unread = new Set<MuxStream>()
   readonly #mostUnread_bytes: number
   #unread_bytes = 0
 
   /** The carrier takes no more for now. */
   #congested = false
-  /** Of control frames since then. */
+  /** The bytes of control frames since the carrier became congested. */
   #control_bytes = 0
-  /** Answers that wait, one behind the other: each by itself would cost many times its twelve bytes. */
+  /** Waiting answers, joined: each by itself would cost many times its twelve bytes. */
   #answers: Buffer | undefined
   #answers_bytes = 0
-  /** Answers before them are being written. */
+  /** Earlier answers are being written. */
   #answering = false
   /** Streams that wait to send, and whether they are being served. */
   #sendQueue: MuxStream[] = []
   #pumping = false
 
-  /** Which of the two has sent GO AWAY. */
   #weGoAway = false
   #peerGoesAway = false
   /** The session has ended, and how long it was idle then. */
@@ -274,7 +266,7 @@ class Session implements Mux, StreamHost, FrameSink {
     if (this.#congested) {
       this.#control_bytes += bytes.length
       if (this.#control_bytes > mostControl_bytes)
-        return void this.#broken('flood', 'The peer asks for answers that it does not take.')
+        return void this.#broken('flood', 'The peer requests answers that it does not read.')
     }
     this.#write(bytes)
   }
@@ -313,7 +305,7 @@ class Session implements Mux, StreamHost, FrameSink {
     if (type === Type.goAway) return this.#toldToGo(length)
     if (type !== Type.data && type !== Type.windowUpdate)
       return this.#broken('type', `A frame of type ${type}.`)
-    // Whatever the stream, no peer was ever allowed so much.
+    // No stream has ever had such a window.
     if (type === Type.data && length > this.#window)
       return this.#broken('length', `A frame of ${length} bytes.`)
 
@@ -333,8 +325,7 @@ class Session implements Mux, StreamHost, FrameSink {
       if (fin) stream.finish()
       return !this.#over
     }
-    // Go's yamux can overtake itself here: a write and a close at the same time. Those bytes were lost to it
-    // already.
+    // A race in Go's yamux, of a write and a close at the same time, which has lost those bytes already.
     if (stream.finReceived) return true
     if (!stream.mayReceive(length)) return this.#broken('window', 'More bytes than the window allowed.')
     this.#receiving = stream
@@ -357,10 +348,7 @@ class Session implements Mux, StreamHost, FrameSink {
     this.#receivingFin = false
   }
 
-  /**
-   * A frame for a stream that is not there: of one that was there the rest is passed over, any other is an
-   * error.
-   */
+  /** A frame for an unknown stream: the rest of a former stream is skipped, any other frame is an error. */
   #skip(id: number): boolean {
     const existed = id !== 0 && (this.#isOurs(id) ? id < this.#nextId : id <= this.#highestPeerId)
     return existed || this.#broken('unknown stream', `A frame for stream ${id}, which was never opened.`)
@@ -370,10 +358,7 @@ class Session implements Mux, StreamHost, FrameSink {
     return id % 2 === this.#nextId % 2
   }
 
-  /**
-   * False when the session is over. A stream that is refused was opened, as far as later frames are
-   * concerned.
-   */
+  /** False when the session is over. For later frames, a refused stream counts as opened. */
   #opened(id: number): boolean {
     if (id === 0 || this.#isOurs(id))
       return this.#broken('parity', `The peer opened stream ${id}, which is ours to open.`)
@@ -421,16 +406,13 @@ class Session implements Mux, StreamHost, FrameSink {
     return !this.#over
   }
 
-  /**
-   * To a frame of the peer's. It leaves after the read, with all other answers, when those before them have
-   * left.
-   */
+  /** Answers a frame of the peer. All answers of a read leave together, after earlier ones. */
   #answer(type: number, flags: number, id: number, length: number): void {
     if (this.#over) return
     if (this.#answers_bytes + headerBytes > mostAnswers_bytes) this.#sendAnswers()
     const used = this.#answers_bytes
     if (used + headerBytes > mostAnswers_bytes)
-      return void this.#broken('flood', 'The peer asks for answers that it does not take.')
+      return void this.#broken('flood', 'The peer requests answers that it does not read.')
     if (!this.#answers || used + headerBytes > this.#answers.length) {
       const larger = Buffer.allocUnsafeSlow(Math.min(mostAnswers_bytes, Math.max(4 * headerBytes, 2 * used)))
       this.#answers?.copy(larger, 0, 0, used)
@@ -464,7 +446,7 @@ class Session implements Mux, StreamHost, FrameSink {
     if (this.#peerGoesAway) return new StreamRefused('The peer takes no more streams.')
     if (this.#streams.size >= this.#mostStreams) return new StreamRefused('Too many streams are open.')
     if (this.#nextId > 0xffff_fffd) return new StreamRefused('The session has used up its streams.')
-    // Not to be mistaken for a flood of the peer's.
+    // Our own frames must not look like a flood of the peer's.
     if (this.#congested && this.#control_bytes + firstBytes > mostControl_bytes / 2)
       return new StreamRefused('The connection is congested.')
     return undefined
@@ -475,7 +457,6 @@ class Session implements Mux, StreamHost, FrameSink {
     if (!this.#carrier.write(bytes, done)) this.#congested = true
   }
 
-  /** Sends a frame of each waiting stream in turn, for as long as the carrier takes them. */
   #pump(): void {
     if (this.#pumping) return
     this.#pumping = true
@@ -522,10 +503,7 @@ class Session implements Mux, StreamHost, FrameSink {
     this.#resolveEnded(reason)
   }
 
-  /**
-   * Our last frame gets some time to leave. What the peer still sends is read and dropped, so that its own
-   * end is seen.
-   */
+  /** Gives our last frame some time to leave. Input is read and dropped, so that the peer's end is seen. */
   #leave(code: number | undefined): void {
     const carrier = this.#carrier
     if (carrier.destroyed) return

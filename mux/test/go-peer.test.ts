@@ -1,6 +1,6 @@
-// What a real peer said: github.com/hashicorp/yamux v0.1.2 as the server and go-multistream v0.6.1 on it,
-// recorded over a WebSocket. Played back here, so that our side keeps saying what was understood and keeps
-// understanding what was said.
+// The bytes of a real peer: github.com/hashicorp/yamux v0.1.2 as the server and go-multistream v0.6.1 on it,
+// recorded over a WebSocket. They are played back here, so that our side keeps sending what that peer understood
+// and keeps understanding what it sent.
 import { expect, test } from 'vitest'
 import { multistream } from '../src/index.ts'
 import { rudePeer, takeAll } from './pairs.ts'

@@ -92,7 +92,7 @@ test('streams above the limit are reset, until others are gone', async () => {
   const peer = rudePeer({ role: 'server', mostStreams: 3 })
   const opening = (id: number): string => `00010001000000${id.toString(16).padStart(2, '0')}00000000`
   peer.say([1, 3, 5, 7].map(opening).join(''))
-  // What is still sent on the refused one is passed over.
+  // Frames that are still sent on the refused stream are passed over.
   expect(await peer.hear(12)).toBe('000100080000000700000000')
   peer.say('000000000000000700000001 61')
   peer.say(`000100080000000300000000 ${opening(9)} ${opening(11)}`)

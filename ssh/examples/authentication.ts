@@ -54,7 +54,7 @@ await assert.rejects(
   AuthenticationFailed,
 )
 
-// What a key signs to log in: for those who sign elsewhere, or verify elsewhere.
+// The data that a key signs to log in: for programs that sign elsewhere, or verify elsewhere.
 const key = generatePrivateKey()
 const sessionId = Buffer.alloc(32, 1)
 const data = proofData(sessionId, 'olga', 'ssh-ed25519', key.blob)

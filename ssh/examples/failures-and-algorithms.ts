@@ -1,4 +1,4 @@
-// What can go wrong, by its class, and what to offer to the peer.
+// Failures by their class, and the algorithms to offer to the peer.
 import assert from 'node:assert/strict'
 import {
   acceptConnection,
@@ -32,7 +32,7 @@ const serve = (socket: Parameters<typeof acceptConnection>[0], algorithms = serv
     algorithms,
   })
 
-// What a server offers by default has no MAC that an audit objects to; old clients need one.
+// The default offer of a server has no MAC that an audit objects to; old clients need one.
 assert.ok(!serverAlgorithms.macs.includes('hmac-sha2-256'))
 assert.ok(compatibleAlgorithms.macs.includes('hmac-sha2-256'))
 assert.ok(allAlgorithms.kex.includes('ecdh-sha2-nistp256'))

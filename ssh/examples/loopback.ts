@@ -1,5 +1,5 @@
-// What the examples stand on: a pair of sockets over loopback, and a client that is logged in to a server on
-// them. The server lets everybody in, which no real one may do.
+// The parts that the examples share: a pair of sockets over loopback, and a client that is logged in to a
+// server on them. The server lets everybody in, which no real one may do.
 import { once } from 'node:events'
 import net, { type AddressInfo, type Socket } from 'node:net'
 import {

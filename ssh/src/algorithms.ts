@@ -48,7 +48,7 @@ export const macs: ReadonlyMap<string, Mac> = byName([hmacSha256Etm, hmacSha512E
 
 export const compressions: ReadonlyMap<string, Compression> = byName([zlibOpenssh, zstdHawser])
 
-/** Whether this process can do it: Node's zlib is tried at the first call. */
+/** Node's zlib is tried at the first call. */
 export function canCompress(name: string): boolean {
   return name === zlibOpenssh.name ? available().zlib : name === zstdHawser.name ? available().zstd : true
 }
@@ -59,7 +59,7 @@ export interface Algorithms {
   readonly hostKey: readonly string[]
   readonly ciphers: readonly string[]
   readonly macs: readonly string[]
-  /** With `none`, which is no compression. */
+  /** `none` is no compression. */
   readonly compression: readonly string[]
 }
 
@@ -79,7 +79,7 @@ export const allAlgorithms: Algorithms = {
   compression: ['none', ...compressions.keys()],
 }
 
-/** What a server offers unless it is told otherwise: nothing that an audit objects to. */
+/** The default of a server: nothing that an audit objects to. */
 export const serverAlgorithms: Algorithms = {
   kex: [mlkem768x25519.name, curve25519.name, curve25519Libssh.name, dhGroup16.name],
   // The first is for servers that have such a certificate.
@@ -91,15 +91,15 @@ export const serverAlgorithms: Algorithms = {
 }
 
 /**
- * The same for a server that old clients must reach, such as programs with libssh2 before 1.11: no MAC that
- * they have is of the better kind.
+ * For a server that old clients must reach, such as programs with libssh2 before 1.11, which lack the better
+ * MACs.
  */
 export const compatibleAlgorithms: Algorithms = { ...serverAlgorithms, macs: allAlgorithms.macs }
 
-/** Ciphers that cost half of what the others do here. Most clients have them, but ask for others first. */
+/** Ciphers that cost half of the others here. Most clients have them, but prefer others. */
 export const quickCiphers: readonly string[] = [aes128Gcm.name, aes256Gcm.name]
 
-/** Between ends of this package, which leave it to the sender what is compressed. */
+/** Between ends of this package, where the sender decides what to compress. */
 export const ownCompression: readonly string[] = [zstdHawser.name, 'none']
 
 /** A client takes what a server has, best first. */

@@ -1,5 +1,5 @@
-// The client's face. `connect` does all of it; `openClient` stops before authentication, for whoever gets the
-// proofs one by one while the connection stands, as a gateway does.
+// The client's face. `connect` does all of it; `openClient` stops before authentication, for callers that get
+// the proofs one by one while the connection stands, as a gateway does.
 //   await using connection = await connect(socket, { user, proofs: [{ method: 'password', password }], checkHostKey })
 //   const { channel, exit } = await startSession(connection, { program: { type: 'exec', command: 'uname -a' } })
 import type { Duplex } from 'node:stream'
@@ -12,10 +12,10 @@ import { openTransport, type Transport } from './transport/transport.ts'
 
 /** How a client connects. */
 export interface ClientOptions extends CommonOptions {
-  /** Whether this is the server that was meant: nothing is told to it before. The key is a blob. */
+  /** Whether this is the right server; nothing is sent to it before. The key is a blob. */
   checkHostKey(key: Buffer): boolean | Promise<boolean>
   onBanner?(text: string): void
-  /** Say nothing before the server has: some tunnels need it. */
+  /** Send nothing before the server has: some tunnels need it. */
   readonly speakSecond?: boolean
   /**
    * Saves round trips to a server that uses this package, with `earlyChannels`: the key exchange begins on a
@@ -25,7 +25,7 @@ export interface ClientOptions extends CommonOptions {
   readonly pipelining?: boolean
 }
 
-/** A server that has proved who it is, and does not yet know who we are. */
+/** A server that is identified, before the login. */
 export interface Unauthenticated {
   readonly transport: Transport
   attempt(user: string, proof: Proof): Promise<Answer>
@@ -33,7 +33,7 @@ export interface Unauthenticated {
   connection(): Connection
 }
 
-/** Connects as a client and stops before the login; each attempt is then a call of its own. */
+/** Stops before the login; each attempt is then a call of its own. */
 export async function openClient(socket: Duplex, options: ClientOptions): Promise<Unauthenticated> {
   const settings = { ...defaults, algorithms: clientAlgorithms, speakSecond: false, ...options }
   disableNagle(socket)
@@ -67,11 +67,11 @@ export async function openClient(socket: Duplex, options: ClientOptions): Promis
 /** How a client connects and logs in. */
 export interface ConnectOptions extends ClientOptions {
   readonly user: string
-  /** Tried in this order, as far as the server goes along. */
+  /** Tried in this order, as far as the server accepts the methods. */
   readonly proofs: readonly Proof[]
 }
 
-/** Connects as a client and logs in. Throws AuthenticationFailed when the server accepts no proof. */
+/** Throws AuthenticationFailed when the server accepts no proof. */
 export async function connect(socket: Duplex, options: ConnectOptions): Promise<Connection> {
   const client = await openClient(socket, options)
   let methods: readonly string[] | undefined

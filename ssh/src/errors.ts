@@ -1,4 +1,4 @@
-// What can go wrong on a connection, by name. Every SshError carries the reason code of RFC 4253 section 11.1
+// The errors of a connection, by name. Every SshError carries the reason code of RFC 4253 section 11.1
 // with which the peer is told goodbye; its message is safe to show to that peer, because the peer is who
 // reads it.
 
@@ -19,7 +19,7 @@ export const Reason = {
   illegalUserName: 15,
 } as const
 
-/** A connection failed; the peer is told the reason and the message. */
+/** A connection failed; the peer receives the reason and the message. */
 export class SshError extends Error {
   override readonly name: string = 'SshError'
   readonly reason: number
@@ -37,12 +37,11 @@ export class ProtocolError extends SshError {
   }
 }
 
-/** Nothing of one kind is known to both sides. */
+/** The two sides have no algorithm of one kind in common. */
 export class NothingInCommon extends SshError {
   override readonly name = 'NothingInCommon'
-  /** Of what kind. */
   readonly missing: string
-  /** What the client offered of it: a stranger's words, made short and fit for a log. */
+  /** The client's offer: untrusted, shortened and safe for a log. */
   readonly offered: readonly string[]
   constructor(missing: string, offered: readonly string[]) {
     super(Reason.keyExchangeFailed, `There is no ${missing} that both sides know.`)
@@ -51,7 +50,7 @@ export class NothingInCommon extends SshError {
   }
 }
 
-/** The connection is over: the peer said goodbye, or the network did. */
+/** The peer disconnected, or the network failed. */
 export class ConnectionEnded extends SshError {
   override readonly name = 'ConnectionEnded'
   readonly by: 'us' | 'peer' | 'network'
@@ -61,10 +60,10 @@ export class ConnectionEnded extends SshError {
   }
 }
 
-/** None of the client's ways to prove itself was accepted. */
+/** The server accepted no proof of the client. */
 export class AuthenticationFailed extends SshError {
   override readonly name = 'AuthenticationFailed'
-  /** The methods that the server would still take. */
+  /** The methods that the server would still accept. */
   readonly methods: readonly string[]
   constructor(message: string, methods: readonly string[]) {
     super(Reason.noMoreAuthMethods, message)
@@ -82,13 +81,13 @@ export class ChannelRefused extends Error {
   }
 }
 
-/** Something was written to, or asked of, a channel that is closed. */
+/** A write or a request on a closed channel. */
 export class ChannelClosed extends Error {
   override readonly name = 'ChannelClosed'
 }
 
 export function errorFrom(cause: unknown): SshError {
   if (cause instanceof SshError) return cause
-  // What went wrong inside is for our log, not for the peer.
+  // Internal errors are for our log, not for the peer.
   return new SshError(Reason.byApplication, 'Internal error.', { cause })
 }

@@ -1,5 +1,5 @@
-// What the SSH package offers to the server, the agent and the command line: the protocol and its keys, and
-// no policy. Nothing that is not named here is for use outside of the package.
+// The interface of the SSH package for the server, the agent and the command line: the protocol and its keys,
+// and no policy. Nothing that is not named here is for use outside of the package.
 export {
   allAlgorithms,
   clientAlgorithms,
@@ -36,7 +36,7 @@ export {
 export type { TcpForward } from './connection/forwarding.ts'
 export { readRequest, writeRequest } from './connection/requests.ts'
 export type { Exit, Program, Pty, SessionRequest, Size } from './connection/requests.ts'
-export { receiveSession, SessionRefused, startSession } from './connection/session.ts'
+export { receiveSession, sendableSignals, SessionRefused, startSession } from './connection/session.ts'
 export type { RunningSession, Session, SessionEvent, SessionOptions } from './connection/session.ts'
 export { channelStream } from './connection/stream.ts'
 export {
@@ -85,6 +85,7 @@ export { pipe } from './pipe.ts'
 export type { PipeOptions, TapDecision } from './pipe.ts'
 export { releasesBuffers } from './releases-buffers.ts'
 export type { ReleasesBuffers } from './releases-buffers.ts'
+export { queue } from './queue.ts'
 export type { Queue } from './queue.ts'
 export { acceptConnection } from './server.ts'
 export type { ServerConnection, ServerOptions } from './server.ts'

@@ -9,48 +9,47 @@ import { ChannelClosed, ChannelRefused, ConnectionEnded } from './errors.ts'
 /** The side of the client, or that of the server. */
 export type Side = 'near' | 'far'
 
-/** Somebody who sees, and may refuse, what passes between two channels. */
+/** Watches, and may refuse, what passes between two channels. */
 export interface Tap {
-  /** Both channels are there and nothing has passed yet. What it throws ends the channel. */
+  /** Both channels are open and nothing has passed yet. An error ends the channel. */
   opened?(near: Channel, far: Channel): Promise<void> | void
-  /** Bytes from the side, before the other gets them. What it throws ends the channel. */
+  /** Bytes from the side, before the other gets them. An error ends the channel. */
   data?(from: Side, chunk: Chunk): Promise<void> | void
-  /** The bytes that pass in place of these, after `data` has seen them; undefined: they pass as they are. */
+  /** The bytes that pass instead, after `data` has seen them; undefined: they pass as they are. */
   filter?(from: Side, chunk: Chunk): readonly Uint8Array[] | undefined
   /**
-   * What becomes of a request: it passes as it is unless another form is given, or is refused to whoever
-   * asked, or granted without passing, when the tap itself does what was asked for. What it throws ends the
-   * channel, and the request does not pass.
+   * A request passes as it is, or in another form, or is refused, or granted without passing, when the tap
+   * itself handles it. An error ends the channel, and the request does not pass.
    */
   request?(
     from: Side,
     request: ChannelRequest,
   ): { readonly type: string; readonly payload: Uint8Array } | 'refuse' | 'grant' | undefined
   /**
-   * Before the near channel is closed because the far one is gone. If it was not said how the program ended,
-   * it can be said now.
+   * Called before the near channel is closed because the far one is gone, to report an exit that is still
+   * missing.
    */
   ending?(near: Channel, how: Ending): Promise<void> | void
 }
 
-/** Why a near channel is closed. */
 export interface Ending {
-  /** The far side broke off. */
+  /** The far side was lost. */
   readonly lost: boolean
-  /** The far side opened no channel, after the near one was confirmed; why. */
+  /** Why the far side refused the channel, after the near one was confirmed. */
   readonly refused: string | undefined
-  /** It was said how the program ended. */
+  /** The exit of the program was reported. */
   readonly exited: boolean
 }
 
 /** How two channels are joined. */
 export interface JoinOptions {
   /**
-   * The near side's EOF waits until the far side has ended, or has had nothing to say for so long: for far
-   * peers that take EOF for the end of both directions and drop what they have still to send. Absent: it
-   * passes at once.
+   * The near side's EOF waits until the far side has ended, or was silent for this long: for far peers that
+   * take EOF for the end of both directions and drop unsent data. Absent: it passes at once.
    */
   readonly holdEof_ms?: number | undefined
+  /** The program runs already: input does not wait for a request to start one. */
+  readonly isRunning?: boolean | undefined
 }
 
 /** For input that a far program does not read once the near side is gone. */
@@ -58,47 +57,40 @@ const linger_ms = 10_000
 
 const programs = new Set(['shell', 'exec', 'subsystem'])
 
-/** Resolves when both channels are closed. Throws what a tap threw, after closing both. */
+/** Resolves when both channels are closed. Throws the error of a tap, after closing both. */
 export async function joinChannels(
   near: Channel,
   far: Channel,
   tap: Tap = {},
-  { holdEof_ms }: JoinOptions = {},
+  options: JoinOptions = {},
 ): Promise<void> {
-  await new Join(near, far, tap, holdEof_ms).run()
+  await new Join(near, far, tap, options).run()
 }
 
 class Join {
   readonly #near: Channel
   readonly #far: Channel
   readonly #tap: Tap
-  /** It was said how the program ended. */
   #exited = false
-  /** The far side broke off. */
   #lost = false
   #refused: string | undefined
   #nearIsOpen = true
-  /** What a tap threw; that somebody left is no failure. */
+  /** The error of a tap; a lost channel is no failure. */
   #failure: Error | undefined
-  /**
-   * A program was asked for. A server drops what comes for a session before that, so that input waits.
-   */
+  /** Resolves with the request for a program. A server drops earlier input of a session, so input waits. */
   readonly #started = Promise.withResolvers<void>()
-  /**
-   * It was passed on how the program ended. A client closes at EOF, and what comes after that is lost, so
-   * that EOF waits for it.
-   */
+  /** Resolves when the exit was passed on. A client closes at EOF, and would not receive it, so EOF waits. */
   readonly #exitPassed = Promise.withResolvers<void>()
-  /** The far side has sent its last byte. */
   readonly #farEnded = Promise.withResolvers<void>()
-  /** Of the far side, where the near side's EOF waits for it. */
+  /** The silence of the far side, where the near side's EOF waits for it. */
   readonly #silence: Silence | undefined
 
-  constructor(near: Channel, far: Channel, tap: Tap, holdEof_ms: number | undefined) {
+  constructor(near: Channel, far: Channel, tap: Tap, { holdEof_ms, isRunning }: JoinOptions) {
     this.#near = near
     this.#far = far
     this.#tap = tap
     if (holdEof_ms !== undefined) this.#silence = new Silence(holdEof_ms)
+    if (isRunning) this.#started.resolve()
     if (near.type !== 'session') {
       this.#started.resolve()
       this.#exitPassed.resolve()
@@ -119,7 +111,7 @@ class Join {
     if (this.#failure) throw this.#failure
   }
 
-  /** From the near side to the far one, until the near one is gone. */
+  /** Until the near side is gone. */
   async #passOutward(): Promise<void> {
     const [near, far] = [this.#near, this.#far]
     const data = this.#passData('near', near, far).then(async () => {
@@ -133,7 +125,7 @@ class Join {
     })
     await near.closed
     await requests
-    // The near side is gone: what it sent last is delivered if the program reads it.
+    // The near side is gone: its last input is delivered if the program reads it.
     const limit = setTimeout(() => void far.close('now'), linger_ms)
     const delivered = await data.then(
       () => true,
@@ -143,7 +135,7 @@ class Join {
     await far.close(delivered ? undefined : 'now')
   }
 
-  /** From the far side to the near one, until the far one is gone. */
+  /** Until the far side is gone. */
   async #passInward(): Promise<void> {
     const [near, far] = [this.#near, this.#far]
     const requests = this.#passRequests('far', far, near)
@@ -172,7 +164,7 @@ class Join {
     const silence = from === 'far' ? this.#silence : undefined
     silence?.begin()
     await source.readAll((chunk) => {
-      // While the near side is slow to take what came, the far one is not silent: it cannot go on.
+      // While the near side is slow, the far one cannot send, so it is not silent.
       silence?.end()
       const tapped = this.#tap.data?.(from, chunk)
       const sent = tapped
@@ -238,11 +230,10 @@ async function sendAll(
   for (const piece of pieces) await target.send(piece, stream)
 }
 
-/** Whether a peer that could send is silent for so long, from when somebody asks. */
+/** Whether a peer that could send is silent for this long, measured from the first call. */
 class Silence {
   readonly #most_ms: number
   readonly #lasted = Promise.withResolvers<void>()
-  /** Somebody waits for it. */
   #asked = false
   /** The peer could send. */
   #maySend = false
@@ -262,7 +253,7 @@ class Silence {
     this.#restart()
   }
 
-  /** Resolves when it has lasted; counted anew each time that the peer has sent something. */
+  /** Resolves when the silence has lasted; every input restarts it. */
   lasts(): Promise<void> {
     this.#asked = true
     this.#restart()

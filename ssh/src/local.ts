@@ -1,5 +1,5 @@
 // Two ends of a connection that never leaves the process: channels and requests as on a wire, without the
-// wire. Whoever has no SSH client of their own, such as a terminal in a browser, is so joined to a device by
+// wire. A user without an SSH client, such as a terminal in a browser, is joined in this way to a device by
 // the same `pipe`, and meets the same taps, as everybody else. Nothing is encoded or copied: a write resolves
 // when the other end has taken the bytes, so that the pace of the reader is the pace of the writer, and
 // nothing piles up between them.
@@ -8,7 +8,7 @@ import { OpenFailure, type Connection, type Opening } from './connection/connect
 import { ChannelClosed, ChannelRefused, ConnectionEnded, Reason } from './errors.ts'
 import { queue, type Queue } from './queue.ts'
 
-/** What a connection is to those who use it, whatever carries it. */
+/** A connection for its users, whatever carries it. */
 export type ConnectionEnd = Pick<
   Connection,
   'channels' | 'requests' | 'open' | 'openEarly' | 'request' | 'tell' | 'end' | 'ended'
@@ -18,7 +18,7 @@ const mostChannels = 64
 const mostOpenings = 16
 const mostRequests = 256
 
-/** The two ends of a connection within the process; what one opens, the other accepts. */
+/** A connection within the process: each end accepts what the other opens. */
 export function localPair(): [ConnectionEnd, ConnectionEnd] {
   const ended = [Promise.withResolvers<ConnectionEnded>(), Promise.withResolvers<ConnectionEnded>()] as const
   const openings = [queue<Opening>(mostOpenings), queue<Opening>(mostOpenings)] as const
@@ -130,7 +130,7 @@ interface Written {
   readonly taken: PromiseWithResolvers<void>
 }
 
-/** One direction: what is written at one end waits here until it is taken at the other. */
+/** One direction: bytes wait until the other end takes them. */
 function lane() {
   const waiting: Written[] = []
   let reader: PromiseWithResolvers<Chunk | undefined> | undefined
@@ -167,7 +167,7 @@ function lane() {
       reader = Promise.withResolvers()
       return reader.promise
     },
-    /** Nothing more will be written; what was is still read. */
+    /** The rest can still be read. */
     async end(): Promise<void> {
       ended = true
       if (waiting.length === 0) {
@@ -175,10 +175,7 @@ function lane() {
         reader = undefined
       } else await new Promise<void>((resolve) => drained.push(resolve))
     },
-    /**
-     * Nothing more is read either; undefined: because it was closed, which to a reader is an end like any
-     * other.
-     */
+    /** Ends reading, too; undefined: regularly, which is an end like any other for the reader. */
     stop(error: Error | undefined): void {
       if (error && !ended) failure = error
       ended ||= error === undefined
@@ -225,7 +222,7 @@ function channelPair(type: string): LocalChannels {
       if (over) return
       if (when !== 'now' && !closing) {
         closing = true
-        // What the other end does not take is not waited for once it has left.
+        // Unread bytes must not delay the end when the other end has left.
         await Promise.race([writing.end(), closed.promise])
       }
       shut(undefined)

@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest'
 import { compact, heldBy, memoryPool, object_bytes, type Account, type MemoryPool } from './memory.ts'
 
-/** An account that keeps to what it is told; `told` is the last of it. */
+/** An account that obeys the pool; `told`: its last order. */
 function holder(pool: MemoryPool, limit_bytes: number): Account & { readonly told: string } {
   let told = 'nothing'
   const account = pool.open({
@@ -41,7 +41,7 @@ test('when all hold too much together, those with more than their share are crow
   small.release(1)
   expect([large.crowded, called]).toEqual([false, 1])
   small.release(1)
-  // Nobody had to stop reading.
+  // No account had to pause.
   expect([large.told, small.told, called]).toEqual(['nothing', 'nothing', 1])
 })
 

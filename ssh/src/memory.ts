@@ -1,18 +1,18 @@
-// What peers make this process hold, counted as the memory it is: the whole buffer behind a view, and the
+// The memory that peers make this process hold: the whole buffer behind a view, and the
 // objects around it, not the bytes that came over the wire. Every connection has an account with a limit, and
 // all accounts of a pool have one together. An account over its own limit waits, which means that its
 // connection reads nothing more, until enough was released. While the pool is over its limit, every account
 // that holds more than its share of it is crowded: its peer gets no more credit. It is still read from,
 // because what lets it drain may be a message of the same peer. At twice the limit of the pool the account
-// that holds most is evicted. Whoever holds little is not touched by what others hold.
+// that holds most is evicted. A connection that holds little is not affected by others.
 import { totalmem } from 'node:os'
 
-/** About what V8 takes for an object with a view in it. */
+/** V8's memory for an object with a view in it. */
 export const object_bytes = 256
-/** The same for a request: its closures, its promises, and its place among the answers. */
+/** For a request: its closures, its promises, and its place among the answers. */
 export const request_bytes = 1_024
 
-/** Bytes that keep alive no more than twice their length: themselves, or a copy. */
+/** Bytes that hold no more than twice their length: themselves, or a copy. */
 export function compact(bytes: Buffer): Buffer {
   if (bytes.length * 2 >= bytes.buffer.byteLength) return bytes
   const copy = Buffer.allocUnsafeSlow(bytes.length)
@@ -20,7 +20,7 @@ export function compact(bytes: Buffer): Buffer {
   return copy
 }
 
-/** What such bytes hold. */
+/** The memory of such bytes. */
 export function heldBy(bytes: Buffer): number {
   return object_bytes + bytes.buffer.byteLength
 }
@@ -29,39 +29,38 @@ export interface Account {
   hold(bytes: number): void
   release(bytes: number): void
   readonly held_bytes: number
-  /** All hold too much together, and this one more than its share. */
+  /** All together hold too much, and this account more than its share. */
   readonly crowded: boolean
-  /** All hold more than half of what they may: nobody is to be promised more than before. */
+  /** All hold more than half of the limit: promise nobody more than before. */
   readonly tight: boolean
-  /** Calls back once, when it is not crowded any more. */
+  /** Calls back once, when `crowded` ends. */
   whenRoom(callback: () => void): void
-  /** Nothing is held any more, nor counted. */
+  /** Releases everything, and ends the account. */
   close(): void
 }
 
 export interface Holder {
   readonly limit_bytes: number
-  /** It must not take more, until `resume`. */
+  /** The account must not take more, until `resume`. */
   pause(): void
   resume(): void
-  /** It must let go of everything, now; its account is closed. */
+  /** The account must release everything; it is closed. */
   evict(): void
 }
 
 export interface MemoryPool {
   open(holder: Holder): Account
-  /** By all accounts. */
   readonly held_bytes: number
 }
 
-/** However many accounts there are: what a connection holds for a moment while all is well. */
+/** For any number of accounts: the usual memory of a connection. */
 const leastShare_bytes = 256 * 1024
 
 export function memoryPool(limit_bytes: number): MemoryPool {
   let total_bytes = 0
   const accounts = new Set<PoolAccount>()
   const waiting = new Set<PoolAccount>()
-  /** Crowded ones that somebody waits for. */
+  /** Crowded accounts with a waiting callback. */
   const crowdedOut = new Set<PoolAccount>()
 
   class PoolAccount implements Account {
@@ -148,11 +147,11 @@ export function memoryPool(limit_bytes: number): MemoryPool {
 
 const [least_bytes, most_bytes] = [32 * 1024 * 1024, 512 * 1024 * 1024]
 
-/** A sixteenth of what this machine, or what limits us on it, has. */
+/** A sixteenth of the memory of this machine, or of the process's limit. */
 function limitHere(): number {
   const memory_bytes = Math.min(totalmem(), process.constrainedMemory() || Infinity)
   return Math.min(most_bytes, Math.max(least_bytes, memory_bytes / 16))
 }
 
-/** Of all connections of this process, unless they are given another. */
+/** For all connections of this process without a pool of their own. */
 export const processMemory = memoryPool(limitHere())

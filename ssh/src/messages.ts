@@ -53,7 +53,7 @@ export const Message = {
   pong: 193,
 } as const
 
-/** RFC 4253 section 12: of the algorithm negotiation and of the exchange itself. */
+/** RFC 4253 section 12: algorithm negotiation and the exchange itself. */
 export function isKexMessage(type: number): boolean {
   return type >= 20 && type < 50
 }

@@ -1,4 +1,4 @@
-// What both faces have in common: the limits and habits of a connection, with the values that hold unless the
+// The options of clients and servers: the limits and habits of a connection, with the values that hold unless the
 // caller says otherwise.
 import { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
@@ -15,15 +15,14 @@ export interface CommonOptions extends Partial<Omit<ConnectionOptions, 'answer'>
   readonly algorithms?: Algorithms
   readonly rekey_bytes?: number
   readonly rekey_ms?: number
-  /** When to compress with a method that leaves the choice; `auto` unless it is said. */
+  /** For methods that leave the choice; `auto` unless stated. */
   readonly compress?: CompressionMode
-  /** From the first byte until somebody is authenticated. */
+  /** From the first byte to the login. */
   readonly handshake_ms?: number
   /**
    * Our first KEXINIT waits a moment for the peer's, and so acknowledges it. A client's kernel with Nagle's
-   * algorithm does not let go of the first small packet of the exchange before that, and our kernel would
-   * take 40 ms to do it by itself. It costs a round trip where the client has no such kernel: right for peers
-   * on the same machine.
+   * algorithm holds the first small packet of the exchange until then, and our kernel would take 40 ms to do
+   * it by itself. Elsewhere it costs a round trip: right for peers on the same machine.
    */
   readonly answerKexInit?: boolean
   /** Ends the connection. */
@@ -59,7 +58,7 @@ export function endOnAbort(transport: Transport, signal: AbortSignal | undefined
   void transport.ended.then(() => signal.removeEventListener('abort', stop))
 }
 
-/** Ends the transport unless the work is done in time; a failure of the work ends it, too. */
+/** Ends the transport when the work is late or fails. */
 export async function withTimeout<T>(
   transport: Transport,
   limit_ms: number,

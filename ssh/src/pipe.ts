@@ -8,31 +8,36 @@ import { ChannelRefused, type ConnectionEnded } from './errors.ts'
 import { joinChannels, type JoinOptions, type Side, type Tap } from './join-channels.ts'
 import type { ConnectionEnd } from './local.ts'
 
-/** What may pass a pipe, and who watches it. */
+/** Decides what may pass a pipe, and watches it. */
 export interface PipeOptions {
-  /**
-   * Whether a channel may be opened, and who watches it. What it refuses, or throws at, is refused to the
-   * peer as not allowed.
-   */
+  /** Whether a channel may be opened, and with which tap. An error refuses it, too. */
   channel?(from: Side, opening: Opening): TapDecision
-  /** Whether a request about the whole connection is passed on; it is not if this throws. */
+  /** Whether to pass a global request on; an error refuses it. */
   request?(from: Side, request: GlobalRequest): boolean
+  /** Two open channels whose program runs. */
+  readonly running?: RunningChannels | undefined
+}
+
+export interface RunningChannels {
+  readonly near: Channel
+  readonly far: Channel
+  readonly tap: Tap
 }
 
 /** Whether a channel may be opened, and how it is joined. */
 export interface TapDecision extends JoinOptions {
   readonly allow: boolean
-  /** Why not, for the peer; absent: a sentence that says nothing. */
+  /** The reason for the peer; absent: an empty sentence. */
   readonly why?: string | undefined
   readonly tap?: Tap | undefined
 }
 
-/** For what taps say at the end to a near side that does not read. */
+/** For the last words of taps to a near side that does not read. */
 const linger_ms = 10_000
 
 /**
- * Resolves when one of the two has ended, with what it ended with; the other is the caller's to end. When it
- * was the far one, the near channels have been closed by then, with what their taps had to say.
+ * Resolves with the end of one of the two; the other is the caller's to end. When the far one ended, the near
+ * channels have been closed by then, with the last words of their taps.
  */
 export async function pipe(
   near: ConnectionEnd,
@@ -44,6 +49,9 @@ export async function pipe(
     const tracked = work.finally(() => joined.delete(tracked))
     joined.add(tracked)
   }
+  const { running } = options
+  if (running)
+    track(joinChannels(running.near, running.far, running.tap, { isRunning: true }).catch(() => undefined))
   void passOpenings('near', near, far, options, track)
   void passOpenings('far', far, near, options, track)
   void passRequests('near', near, far, options)
@@ -84,8 +92,7 @@ async function passOpening(
   const openEarly = opening.type === 'session' ? target.openEarly : undefined
   let opened: Channel
   try {
-    // A session is confirmed before the other side has heard of it: what it is for follows
-    // in the same flight.
+    // A session is confirmed before the other side knows of it: its requests follow in the same flight.
     opened = openEarly
       ? openEarly(opening.type, opening.payload)
       : await target.open(opening.type, opening.payload)
@@ -95,7 +102,7 @@ async function passOpening(
   }
   const accepted = opening.accept()
   const [near, far] = from === 'near' ? [accepted, opened] : [opened, accepted]
-  // A tap that fails has ended its channel; why, it knows itself.
+  // A failing tap has ended its channel, and knows why.
   await joinChannels(near, far, verdict.tap, verdict).catch(() => undefined)
 }
 

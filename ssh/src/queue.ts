@@ -2,17 +2,17 @@
 // no when it is full, and what happens then is for the caller to say. After `end` what is left can still be
 // taken.
 
-/** What comes from the peer and waits to be taken, in order. */
+/** Input of the peer that waits to be taken, in order. */
 export interface Queue<T> extends AsyncIterable<T> {
-  /** False when the queue is full or has ended; the item was not taken. */
+  /** False: the queue is full or has ended, and the item was dropped. */
   push(item: T): boolean
-  /** The next item, undefined after the last; throws the error that the queue ended with. */
+  /** Undefined after the last; throws the error that the queue ended with. */
   next(): Promise<T | undefined>
   end(error?: Error): void
   readonly length: number
 }
 
-/** `onTaken` hears of each item when somebody gets it. */
+/** `onTaken`: called for each item when it is taken. */
 export function queue<T>(most: number, onTaken: (item: T) => void = () => undefined): Queue<T> {
   const items: T[] = []
   const waiting: { resolve: (item: T | undefined) => void; reject: (error: Error) => void }[] = []

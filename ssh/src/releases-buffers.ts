@@ -6,10 +6,10 @@
 import { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 
-/** The property by which a stream declares that it keeps no buffer after the callback of its write. */
+/** Declares that a stream does not hold a buffer after the callback of its write. */
 export const releasesBuffers: unique symbol = Symbol.for('hawser.releasesBuffers')
 
-/** A stream that keeps no buffer after the callback of its write. */
+/** A stream that does not hold a buffer after the callback of its write. */
 export interface ReleasesBuffers {
   readonly [releasesBuffers]: boolean
 }

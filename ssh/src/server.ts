@@ -11,9 +11,9 @@ import type { PrivateKey } from './keys/private-key.ts'
 import { defaults, disableNagle, endOnAbort, withTimeout, type CommonOptions } from './options.ts'
 import { openTransport } from './transport/transport.ts'
 
-/** How a server accepts connections, and whom. */
+/** How a server accepts connections, and from which clients. */
 export interface ServerOptions extends CommonOptions, Omit<ServerAuthOptions, 'mostFailures'> {
-  /** One of a type; the first is for nobody in particular, a client's preference decides. */
+  /** One of each type; a client's preference decides. */
   readonly hostKeys: readonly PrivateKey[]
   readonly mostFailures?: number
 }
@@ -23,7 +23,7 @@ export interface ServerConnection extends Connection {
   readonly user: string
 }
 
-/** Resolves when the client is in. Throws when it never will be; the connection is then over. */
+/** Throws when the login fails; the connection is then over. */
 export async function acceptConnection(socket: Duplex, options: ServerOptions): Promise<ServerConnection> {
   const settings = { ...defaults, algorithms: serverAlgorithms, mostFailures: 6, ...options }
   disableNagle(socket)
@@ -32,7 +32,7 @@ export async function acceptConnection(socket: Duplex, options: ServerOptions): 
   return withTimeout(transport, settings.handshake_ms, async () => {
     await transport.established
     const user = await authenticateClient(transport, settings)
-    // Clients learn plain keys; who trusts an authority needs no list of its certificates.
+    // Clients learn plain keys; a client that trusts an authority needs no list of certificates.
     const plainKeys = options.hostKeys.filter(({ blob }) => !isCertificate(blob))
     const prove = hostKeyProofs(plainKeys, transport.sessionId)
     const connection = openConnection(transport, {

@@ -24,7 +24,7 @@ export class Reader {
   }
 
   #skip(count: number): number {
-    // Compared with what is left, never added up first: the count is a stranger's.
+    // The count is untrusted: it is compared with what is left, never added up first.
     if (count > this.bytes.length - this.#at) throw new ProtocolError('A message is cut short.')
     const at = this.#at
     this.#at += count
@@ -56,7 +56,7 @@ export class Reader {
     return this.raw(this.uint32())
   }
 
-  /** A string of at most so many bytes as text; bytes that are no UTF-8 become replacement characters. */
+  /** Bytes that are not UTF-8 become replacement characters. */
   text(most = 65_536): string {
     const bytes = this.string()
     if (bytes.length > most) throw new ProtocolError('A text in a message is too long.')
@@ -68,7 +68,7 @@ export class Reader {
     return text === '' ? [] : text.split(',')
   }
 
-  /** The magnitude of a number that is not negative, without leading zeros. */
+  /** A number that is not negative, without leading zeros. */
   mpint(): Buffer {
     const bytes = this.string()
     if (bytes.length > 0 && bytes[0]! >= 0x80) throw new ProtocolError('A number in a message is negative.')
@@ -77,7 +77,6 @@ export class Reader {
     return bytes.subarray(zeros)
   }
 
-  /** Everything that has not been read. */
   rest(): Buffer {
     return this.raw(this.bytes.length - this.#at)
   }
@@ -151,7 +150,7 @@ export class Writer {
     return this.string(mpintBytes(magnitude))
   }
 
-  /** Room for bytes that somebody else fills in. */
+  /** Room to be filled in later. */
   gap(count: number): Buffer {
     const at = this.#room(count)
     return this.#bytes.subarray(at, at + count)
@@ -161,12 +160,11 @@ export class Writer {
     return this.#at
   }
 
-  /** The memory that it has, filled or not. */
   get capacity(): number {
     return this.#bytes.length
   }
 
-  /** What was written; a view that later writing may leave behind. */
+  /** A view that later writing may leave behind. */
   bytes(): Buffer {
     return this.#bytes.subarray(0, this.#at)
   }
@@ -180,7 +178,7 @@ export function mpintBytes(magnitude: Buffer): Buffer {
   return short.length > 0 && short[0]! >= 0x80 ? Buffer.concat([Buffer.of(0), short]) : short
 }
 
-/** A message that will become a packet: nothing but `send` of a transport may take it, and only once. */
+/** A message that will become a packet: only `send` of a transport may take it, and only once. */
 export function message(type: number, room = 96): Writer {
   const writer = new Writer(headerBytes + 1 + room + trailerBytes)
   writer.gap(headerBytes)

@@ -16,7 +16,7 @@ const where = folder()
 let sshd: Sshd
 let server: TestServer
 let key: PrivateKey
-/** What the programs of this machine know. */
+/** The algorithms that the programs of this machine know. */
 const known = new Set(
   ['kex', 'cipher', 'mac', 'key', 'sig'].flatMap((what) =>
     execFileSync('ssh', ['-Q', what], { encoding: 'utf8' }).split('\n'),

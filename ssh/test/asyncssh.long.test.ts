@@ -63,7 +63,11 @@ describe('certificates that it made', () => {
 
   test.each([
     ['olga', 'allowed', { authenticated: true }],
-    ['pavel', 'It is for somebody else.', { error: expect.stringMatching(/^PermissionDenied/) as string }],
+    [
+      'pavel',
+      'It is for another user or host.',
+      { error: expect.stringMatching(/^PermissionDenied/) as string },
+    ],
   ])('its client with one for %s at our server: %s', async (principal, judged, told) => {
     const reasons = new Set<string>()
     const authenticate = async (attempt: Attempt): Promise<Decision> => {

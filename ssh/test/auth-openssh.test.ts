@@ -21,7 +21,7 @@ beforeAll(async () => {
   for (const [name, args] of Object.entries(types)) await keygen(where, name, ...args)
   await keygen(where, 'stranger', '-t', 'ed25519')
   await keygen(where, 'authority', '-t', 'ed25519')
-  // What the client runs when it wants a password.
+  // The client runs this when it wants a password.
   where.write('ask', '#!/bin/sh\necho "${SECRET:-}"\n')
   await run('chmod', ['700', where.file('ask')])
 })
@@ -211,8 +211,8 @@ describe('certificates', () => {
     expect(await tryWith(name)).toEqual({ reasons: ['uptime', 'uptime'], status: 0 })
   })
   test.each([
-    ['another', 'It is for somebody else.', ['-n', 'pavel']],
-    ['nobody', 'It is for somebody else.', []],
+    ['another', 'It is for another user or host.', ['-n', 'pavel']],
+    ['nobody', 'It is for another user or host.', []],
     ['late', 'It has expired.', ['-n', 'olga', '-V', '-2d:-1d']],
     ['early', 'It is not valid yet.', ['-n', 'olga', '-V', '+1d:+2d']],
     ['away', 'It may not be used from this address.', ['-n', 'olga', '-O', 'source-address=10.1.0.0/16']],

@@ -31,7 +31,7 @@ test('a slow reader holds one window, and the writer waits', async () => {
     await here.end()
   })()
   await eventually(() => expect(written).toBe(100_000))
-  // What was on its way has arrived when this is answered.
+  // All data has arrived when this is answered.
   expect(await two.client.request('anything')).toBeUndefined()
   expect(written).toBe(100_000)
   let read = 0

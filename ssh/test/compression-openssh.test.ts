@@ -23,7 +23,7 @@ const text = Buffer.from(
 )
 const mixed = Buffer.concat([text, randomBytes(2_000_000), text])
 
-/** What the client has counted, without and with compression. */
+/** The client's counts of bytes, without and with compression. */
 const counted = (stderr: string): { sent: number; received: number } => {
   const [, sent, received] = /Transferred: sent (\d+), received (\d+) bytes/.exec(stderr) ?? []
   return { sent: Number(sent), received: Number(received) }

@@ -21,7 +21,7 @@ const recorded = readdirSync(folder).map((file) => {
   return { name: path.basename(file, '.hex'), bytes, ident, packets }
 })
 
-/** What the server makes of these bytes, followed by the end of the line. */
+/** Sends these bytes to a server, then ends the line; returns the outcome. */
 async function madeOf(...parts: readonly Buffer[]): Promise<string> {
   const { line, server } = servedLine({ handshake_ms: 5_000 })
   line.on('error', () => undefined)

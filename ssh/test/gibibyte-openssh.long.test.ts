@@ -1,6 +1,6 @@
 // A gibibyte each way at once with the real OpenSSH, which renews its keys all the time; in both roles. Not a
 // byte is lost, doubled or out of place. Every four megabytes it is, because every one would take twice as
-// long; rekey-openssh.test.ts has that, with fewer bytes and over every kind of cipher.
+// long; rekey-openssh.long.test.ts has that, with fewer bytes and over every kind of cipher.
 import path from 'node:path'
 import { expect, test, vi } from 'vitest'
 import { connect } from '../src/client.ts'

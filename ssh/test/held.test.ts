@@ -1,4 +1,4 @@
-// What a connection holds is let go of in the end, and holding it back never stops both sides for good.
+// A connection frees the data that it holds in the end, and held data never stops both sides for good.
 import { afterEach, expect, test, vi } from 'vitest'
 import { until } from '../../tests/harness/eventually.ts'
 import { connect, pipe, receiveSession, writeTcpForward } from '../src/index.ts'

@@ -212,7 +212,7 @@ describe('before authentication', () => {
     [
       'a channel',
       (t) => t.send(message(Message.channelOpen).string('session').uint32(0).uint32(1).uint32(1)),
-      'A service must be asked for first.',
+      'A service must be requested first.',
     ],
     [
       'a channel after the service',
@@ -405,7 +405,7 @@ describe('within a connection', () => {
     [
       'a channel confirmed that was not asked for',
       [message(Message.channelOpenConfirmation).uint32(0).uint32(0).uint32(1).uint32(1)],
-      'A channel was opened that nobody asked for.',
+      'The peer confirmed a channel that was not requested.',
     ],
     [
       'a channel without packets',

@@ -1,4 +1,4 @@
-// What the tests with foreign programs have in common: servers of others as children on a port of the
+// The common parts of the tests with foreign programs: servers of others as children on a port of the
 // loopback, ended by their process id; algorithms taken one at a time; and an echo behind a port, for
 // forwarding.
 import { spawn } from 'node:child_process'

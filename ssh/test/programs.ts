@@ -85,7 +85,7 @@ export interface Sshd extends AsyncDisposable {
   readonly port: number
   readonly user: string
   connect(): net.Socket
-  /** What it has logged. */
+  /** The log of the program so far. */
   log(): string
 }
 

@@ -39,7 +39,7 @@ const python = '/usr/bin/python3'
 const scripts = path.join(import.meta.dirname, 'peers')
 const env = { PYTHONDONTWRITEBYTECODE: '1' }
 
-/** What a script answers; `error` when it failed. */
+/** The answer of a script; `error` when it failed. */
 export type Told = Record<string, unknown>
 
 export interface Worker extends AsyncDisposable {
@@ -85,7 +85,7 @@ export interface PythonPeer {
   readonly client: string
   readonly server: string
   readonly shared: Partial<Algorithms>
-  /** What we must say that we are. */
+  /** The software that our ident must name. */
   readonly software?: string
   /** False where it breaks the rules while keys are renewed. */
   readonly renewsKeys?: boolean

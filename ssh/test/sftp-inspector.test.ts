@@ -1,5 +1,5 @@
-// What is read of the SFTP that passes a gateway: with our own client and server behind a pipe, and with
-// bytes that no proper peer sends. However the bytes are cut, what passes and what is said stays the same.
+// The inspector of the SFTP that passes a gateway: with our own client and server behind a pipe, and with
+// bytes that no proper peer sends. However the bytes are cut, the passed bytes and the reports stay the same.
 import { createHash, randomBytes } from 'node:crypto'
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'

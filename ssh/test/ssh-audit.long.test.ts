@@ -1,5 +1,5 @@
-// What ssh-audit says about a server with our default lists and the types of host keys that a server makes
-// for itself: nothing that it objects to, in any category. It writes a line for every algorithm, `(kex) name
+// ssh-audit objects to nothing, in any category, about a server with our default lists and the types of host
+// keys that a server makes for itself. It writes a line for every algorithm, `(kex) name
 // -- [level] remark`, and further remarks below it.
 import { expect, test, vi } from 'vitest'
 import { serverAlgorithms } from '../src/algorithms.ts'

@@ -15,7 +15,7 @@ import { isReleasing, releasesBuffers } from '../releases-buffers.ts'
 import { HeaderReader, mostControl_bytes, Opcode, unmask, writeHeader } from './frames.ts'
 
 const buffer_bytes = 256 * 1024
-/** For what is left to be said after a close frame. */
+/** For the rest of the output after a close frame. */
 const closing_ms = 5_000
 
 const emptyPayload = Buffer.alloc(0)
@@ -23,59 +23,54 @@ const emptyPayload = Buffer.alloc(0)
 /** How a WebSocket of bytes watches its peer. */
 export interface BytesOptions {
   /**
-   * Pings of the WebSocket itself, for what is always read: a peer that says nothing at all in time is gone.
+   * Pings of the WebSocket itself, for streams that are always read: a peer that is silent for too long is
+   * gone.
    */
   readonly ping?: PingTimes
   /** A ping of ours was answered. */
   readonly onPong?: () => void
 }
 
-/** The bytes of a WebSocket as a stream; the messages of the peer are put together as they come. */
 export class WebSocketStream extends Duplex {
-  /** Under it. */
   readonly #socket: Duplex
-  /** After the callback of a write its bytes are in the kernel, if the socket is one. */
+  /** When the callback of a write is called, its bytes are in the kernel, if the socket is one. */
   readonly [releasesBuffers]: boolean
   /**
-   * A client has to mask. The mask is zero: nobody chooses our bytes, which are encrypted besides (RFC 6455
-   * section 10.3).
+   * A client has to mask. The mask is zero: nobody chooses our bytes, and TLS encrypts them (RFC 6455 section
+   * 10.3).
    */
   readonly #masks: boolean
   readonly #pings: Pings | undefined
   readonly #onPong: (() => void) | undefined
-  /** Until the socket is given up, once it is to close. */
+  /** Runs from the close until the socket is given up. */
   #closing: NodeJS.Timeout | undefined
   /** Our close frame was sent. */
   #sentClose = false
-  /** Nothing more will come; and the reader was told. */
+  /** The input has ended; and the reader knows. */
   #ended = false
   #endPushed = false
 
-  /** What has come for a reader who is busy. */
+  /** Input for a reader that is busy. */
   readonly #received = new ReceiveBuffer()
-  /** The reader wants more. */
   #wanted = false
 
-  /** The header of the frame that is being read, its opcode, and how much of its payload is to come. */
+  /** The header of the current frame, its opcode, and the remaining bytes of its payload. */
   readonly #head = new HeaderReader()
   #opcode = 0
   #left = 0
-  /** Its mask, and where in it the next byte of the payload is. */
+  /** The mask of the current frame, and the place in it of the next byte of the payload. */
   #mask = 0
   #maskAt = 0
   /** The payload of a control frame, as far as it has come. */
   #control: Buffer | undefined
   #controlHave = 0
-  /**
-   * The payload of the newest ping that was not answered. Those before it need no answer (RFC 6455 section
-   * 5.5.3).
-   */
+  /** The payload of the newest unanswered ping. Earlier ones need no answer (RFC 6455 section 5.5.3). */
   #unanswered: Buffer | undefined
-  /** The code of the peer's close frame, once it has come. */
+  /** The code of the peer's close frame. */
   #closeCode: number | undefined
 
   constructor(socket: Duplex, head: Buffer, role: 'client' | 'server', options: BytesOptions = {}) {
-    // The readable side's own buffer holds one piece; what else waits is in #received, where small pieces are
+    // The readable side's own buffer holds one piece; the rest waits in #received, where small pieces are
     // joined.
     super({ allowHalfOpen: false, readableHighWaterMark: 1, writableHighWaterMark: buffer_bytes })
     this.#socket = socket
@@ -118,7 +113,7 @@ export class WebSocketStream extends Duplex {
     this.#socket.uncork()
   }
 
-  /** All that waits is one message. */
+  /** All waiting bytes are one message. */
   override _writev(chunks: { chunk: Buffer }[], done: (error?: Error | null) => void): void {
     let bytes = 0
     for (const { chunk } of chunks) bytes += chunk.length
@@ -134,7 +129,7 @@ export class WebSocketStream extends Duplex {
   override _final(done: (error?: Error | null) => void): void {
     this.#sendClose(1000)
     this.#closeSoon()
-    // The peer's close frame comes only if somebody reads.
+    // The peer's close frame arrives only if the socket is read.
     this.#socket.resume()
     done()
   }
@@ -166,7 +161,7 @@ export class WebSocketStream extends Duplex {
     this.#socket.write(Buffer.concat([this.#header(Opcode.ping, 4), payload]))
   }
 
-  /** One read: its payloads are gathered where the first of them lies, and handed on together. */
+  /** One read: its payloads are gathered where the first of them lies, and passed on together. */
   #parse(chunk: Buffer): void {
     this.#pings?.heard()
     let from = 0
@@ -203,7 +198,6 @@ export class WebSocketStream extends Duplex {
     else this.#received.put(piece)
   }
 
-  /** The header is whole. */
   #begin(): void {
     const head = this.#head
     const { length } = head
@@ -239,7 +233,7 @@ export class WebSocketStream extends Duplex {
       this.#onPong?.()
   }
 
-  /** One answer for all pings of a read, and none while the peer does not take what was written already. */
+  /** One answer for all pings of a read, and none while the peer does not take earlier output. */
   #answer(): void {
     const payload = this.#unanswered
     if (!payload || this.#socket.writableNeedDrain || this.#socket.destroyed || this.#socket.writableEnded)
@@ -248,7 +242,7 @@ export class WebSocketStream extends Duplex {
     this.#socket.write(Buffer.concat([this.#header(Opcode.pong, payload.length), payload]))
   }
 
-  /** The peer may still owe us its close frame, or the reading of what was written. */
+  /** The peer may still owe its close frame, or have output to read. */
   #closeSoon(): void {
     this.#closing ??= setTimeout(() => this.destroy(), closing_ms).unref()
   }
@@ -272,7 +266,7 @@ export class WebSocketStream extends Duplex {
     this.#finish(new SocketLost(1006, message, { cause }))
   }
 
-  /** Nothing more will come. What is there is still read; then comes the error, if it is one. */
+  /** The input has ended. The rest of it can still be read; then comes the error, if there is one. */
   #finish(error: SocketLost | undefined): void {
     if (this.destroyed || this.#ended) return
     this.#ended = true
@@ -281,7 +275,7 @@ export class WebSocketStream extends Duplex {
     if (error && unread === 0) return void this.destroy(error)
     if (error) this.once('end', () => this.destroy(error))
     this.#pushEnd()
-    // Without a reader, and with nothing to read, the end is to come all the same.
+    // The end must come without a reader, too.
     if (unread === 0) this.read(0)
   }
 

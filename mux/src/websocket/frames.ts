@@ -1,13 +1,11 @@
 // Frames of a WebSocket (RFC 6455 section 5.2), without extensions:
 //   byte FIN 0x80, opcode · byte MASK 0x80, length (126: two more bytes have it, 127: eight) · mask, 4 bytes, from clients
 
-/** What a frame is. */
 export const Opcode = { continuation: 0, text: 1, binary: 2, close: 8, ping: 9, pong: 10 } as const
 
-/** What a control frame may carry. */
 export const mostControl_bytes = 125
 
-/** The header of a whole message. The mask of a client is zero. */
+/** For a whole message. The mask of a client is zero. */
 export function writeHeader(opcode: number, length: number, isMasked: boolean): Buffer {
   const extra = length < 126 ? 0 : length < 65_536 ? 2 : 8
   const header = Buffer.alloc(2 + extra + (isMasked ? 4 : 0))
@@ -18,15 +16,12 @@ export function writeHeader(opcode: number, length: number, isMasked: boolean): 
   return header
 }
 
-/** The header of a frame, as it comes in. */
 export class HeaderReader {
   readonly #bytes = Buffer.alloc(14)
   #have = 0
   #need = 2
 
-  /**
-   * Takes what it can of a header and returns where it stopped; `isWhole` says whether that was all of it.
-   */
+  /** Takes bytes of a header and returns where it stopped; `isWhole` tells whether the header is complete. */
   take(chunk: Buffer, from: number): number {
     let at = from
     while (this.#have < this.#need && at < chunk.length) {
@@ -39,7 +34,6 @@ export class HeaderReader {
     return at
   }
 
-  /** The next frame begins. */
   reset(): void {
     this.#have = 0
     this.#need = 2
@@ -66,7 +60,7 @@ export class HeaderReader {
     return (this.#bytes[1]! & 0x80) !== 0
   }
 
-  /** 0 where there is none. */
+  /** 0: no mask. */
   get mask(): number {
     return this.isMasked ? this.#bytes.readUInt32LE(this.#need - 4) : 0
   }
@@ -78,7 +72,7 @@ export class HeaderReader {
   }
 }
 
-/** Unmasks the bytes where they lie, four at a time; returns where in the mask the next piece begins. */
+/** In place, four bytes at a time; returns where in the mask the next piece begins. */
 export function unmask(chunk: Buffer, from: number, to: number, mask: number, turn: number): number {
   let at = from
   let next = turn

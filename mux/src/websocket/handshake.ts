@@ -13,7 +13,7 @@ const acceptOf = (key: string): string =>
     .update(key + guid)
     .digest('base64')
 
-/** How a WebSocket is opened by a client. */
+/** How a client opens a WebSocket. */
 export interface DialOptions {
   readonly headers?: Readonly<Record<string, string>>
   /** For the connection and the answer to the request. */
@@ -21,21 +21,20 @@ export interface DialOptions {
   readonly signal?: AbortSignal
   /** Certificates to trust instead of the system's, in PEM. */
   readonly ca?: string | readonly string[]
-  /** For wss: it makes the connection, and may resume a TLS session. Default: nothing is remembered. */
+  /** For wss: makes the connection, and may resume a TLS session. Default: nothing is remembered. */
   readonly agent?: https.Agent
-  /** The headers of the answer that opened the WebSocket, before anything is read from it. */
+  /** The headers of the answer, before anything is read from the WebSocket. */
   readonly onHeaders?: (headers: IncomingHttpHeaders) => void
 }
 
-/** How a WebSocket is answered by a server. */
+/** How a server answers a WebSocket. */
 export interface AcceptOptions extends BytesOptions {
-  /** More headers of the answer. */
   readonly headers?: Readonly<Record<string, string>>
 }
 
 /**
- * Answers the request with 101. Throws UpgradeFailed, and has not answered, when it is no proper request for
- * a WebSocket.
+ * Answers the request with 101. Throws UpgradeFailed, without an answer, when it is no valid request for a
+ * WebSocket.
  */
 export function acceptBytes(
   request: IncomingMessage,
@@ -59,7 +58,7 @@ export function acceptBytes(
   return new WebSocketStream(socket, head, 'server', options)
 }
 
-/** Opens a WebSocket as a client, for bytes. Rejects with UpgradeFailed. */
+/** Rejects with UpgradeFailed. */
 export function dialBytes(url: string | URL, options: DialOptions = {}): Promise<Duplex> {
   return new Promise((resolve, reject) => {
     const { signal, headers = {}, timeout_ms = 20_000, ca, agent, onHeaders } = options
@@ -128,10 +127,10 @@ export function dialBytes(url: string | URL, options: DialOptions = {}): Promise
   })
 }
 
-/** The body of a refusal that is read. */
+/** The longest body of a refusal that is read. */
 const longestReason_bytes = 4_096
 
-/** The sentence in the JSON of a refusal; empty if there is none. */
+/** The sentence in the JSON of a refusal; empty: there is none. */
 function reasonIn(body: string): string {
   try {
     const { message } = JSON.parse(body) as { message?: unknown }

@@ -7,10 +7,10 @@ import { WebSocket } from 'ws'
 /** When to ping, and when to give up. */
 export interface PingOptions {
   readonly every_ms: number
-  /** At most this long without an answer. */
+  /** Without an answer. */
   readonly timeout_ms: number
   readonly onPong?: () => void
-  /** The longest time without a pong, for peers that send little: an answer waits behind what was sent before it. */
+  /** Without a pong, for peers that send little: an answer waits behind earlier output. */
   readonly mustAnswer_ms?: number
 }
 

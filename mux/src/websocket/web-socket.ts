@@ -1,7 +1,7 @@
 // WebSockets that are used message by message, as browsers do: accepted from an HTTP request, or dialled.
 // Compression is never offered (what goes through is encrypted or small), and a message has a limit. Both
 // functions resolve with a socket that is open and paused, because messages that come before somebody listens
-// would be lost: whoever uses it resumes it.
+// would be lost: its user resumes it.
 import type { IncomingMessage } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { WebSocket, WebSocketServer } from 'ws'
@@ -11,7 +11,7 @@ import type { DialOptions } from './handshake.ts'
 /** A peer may send a whole window of a stream as one message. */
 const mostMessage_bytes = 1024 * 1024
 
-/** Pieces in which a message may come: each is an object and keeps the memory it came in. */
+/** Pieces of a message: each is an object and holds the memory it came in. */
 const mostPieces = 4096
 /**
  * A ping is answered while no more than this waits to be sent: an answer of two bytes costs a hundred times
@@ -37,8 +37,8 @@ server.on('wsClientError', (error, _, request) =>
 )
 
 /**
- * Answers the request with 101. Rejects with UpgradeFailed, and without an answer, when it is no proper
- * request for that.
+ * Answers the request with 101. Rejects with UpgradeFailed, without an answer, when it is no valid request
+ * for a WebSocket.
  */
 export function acceptWebSocket(request: IncomingMessage, socket: Duplex, head: Buffer): Promise<WebSocket> {
   return new Promise((resolve, reject) => {
@@ -61,7 +61,7 @@ export function acceptWebSocket(request: IncomingMessage, socket: Duplex, head: 
   })
 }
 
-/** Opens a WebSocket as a client, for messages. Rejects with UpgradeFailed. */
+/** Rejects with UpgradeFailed. */
 export function dialWebSocket(url: string | URL, options: DialOptions = {}): Promise<WebSocket> {
   return new Promise((resolve, reject) => {
     if (options.signal?.aborted) return reject(options.signal.reason as Error)
@@ -74,8 +74,7 @@ export function dialWebSocket(url: string | URL, options: DialOptions = {}): Pro
         ? {}
         : { ca: typeof options.ca === 'string' ? options.ca : [...options.ca] }),
       // Masks keep a page's script from writing chosen bytes to the wire (RFC 6455 section 10.3). No script
-      // chooses ours, which are encrypted besides, and masking costs more than all else: a mask of zeros
-      // costs neither end anything.
+      // chooses ours, TLS encrypts them, and masking costs more than all else: a mask of zeros is free.
       generateMask: (mask: Buffer): void => void mask.fill(0),
     })
     const onAbort = (): void => fail(options.signal?.reason as Error)
@@ -84,7 +83,7 @@ export function dialWebSocket(url: string | URL, options: DialOptions = {}): Pro
       socket.off('open', onOpen)
       socket.off('unexpected-response', onAnswer)
     }
-    // The listener stays: a socket that is given up still reports that.
+    // The listener stays: a socket that is given up still reports errors.
     const fail = (error: Error): void => {
       settle()
       socket.terminate()

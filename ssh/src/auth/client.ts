@@ -9,21 +9,21 @@ import { message, Reader, type Writer } from '../wire.ts'
 import { authService, connectionService, proofData } from './proof.ts'
 import type { Prompt } from './server.ts'
 
-/** What the server asks with keyboard-interactive (RFC 4256 section 3.2). */
+/** With keyboard-interactive (RFC 4256 section 3.2). */
 export interface Questions {
   readonly title: string
   readonly instruction: string
   readonly prompts: readonly Prompt[]
 }
 
-/** One way to log in, with what it takes: a password, a key that signs, or somebody who answers questions. */
+/** One way to log in: a password, a key that signs, or a person who answers questions. */
 export type Proof =
   | { readonly method: 'none' }
   | { readonly method: 'password'; readonly password: string }
   | { readonly method: 'publickey'; readonly key: Signer }
   | { readonly method: 'keyboard-interactive'; answer(questions: Questions): Promise<readonly string[]> }
 
-/** What the server made of an attempt to log in. */
+/** The server's answer to a proof. */
 export type Answer =
   | { readonly accepted: true }
   /** `partial`: this proof was good, and another one is needed. */
@@ -38,7 +38,7 @@ const mostPrompts = 32
 const mostRounds = 16
 
 /**
- * With `pipelining` the service is asked for at once, and proofs do not wait for the answer. The host key
+ * With `pipelining` the service is requested at once, and proofs do not wait for the answer. The host key
  * must have been checked.
  */
 export function clientAuth(
@@ -85,14 +85,14 @@ export function clientAuth(
   }
 
   const passwordConclusion = (payload: Buffer): Answer => {
-    // The password is right but too old, and the server wants a new one first; we have none to give.
+    // The password is right but too old, and the server wants a new one, which we do not have.
     if (payload[0] === Message.authPasswordChange) return { accepted: false, partial: false, methods: [] }
     return conclusion(payload)
   }
 
   const withKey = async (user: string, key: Signer): Promise<Answer> => {
     const known = transport.serverSigAlgs
-    // Servers from before RFC 8308 say nothing; those that know SHA-2 at all know SHA-256.
+    // Servers from before RFC 8308 send no list; those that know SHA-2 at all know SHA-256.
     const usable = known
       ? key.algorithms.filter((name) => known.includes(plainName(name) ?? name))
       : key.algorithms.toReversed()
@@ -118,12 +118,12 @@ export function clientAuth(
     for (let round = 1; ; round += 1) {
       const payload = await receive()
       if (payload[0] !== Message.authInfoRequest) return conclusion(payload)
-      if (round > mostRounds) throw new ProtocolError('The server asks without an end.')
+      if (round > mostRounds) throw new ProtocolError('The server asks endless questions.')
       const reader = new Reader(payload, 1)
       const [title, instruction] = [reader.text(), reader.text()]
       reader.string()
       const count = reader.uint32()
-      if (count > mostPrompts) throw new ProtocolError('The server asks too much at once.')
+      if (count > mostPrompts) throw new ProtocolError('The server asks too many questions at once.')
       const prompts = Array.from({ length: count }, () => ({ text: reader.text(), echo: reader.boolean() }))
       const answers = await answer({ title, instruction, prompts })
       const written = message(Message.authInfoResponse).uint32(answers.length)

@@ -16,11 +16,11 @@ import { authService, connectionService, proofData } from './proof.ts'
 
 /** The public key of an attempt. */
 export interface ShownKey {
-  /** Of the plain key, also when a certificate was shown. */
+  /** Type, blob and bits are those of the plain key, also when a certificate was shown. */
   readonly type: string
   readonly blob: Buffer
   readonly bits: number | null
-  /** Signed by the authority that it names; whether that one is trusted is not known yet. */
+  /** Signed by the authority that it names, which may not be a trusted one. */
   readonly certificate: Certificate | undefined
 }
 
@@ -32,17 +32,17 @@ export interface Prompt {
 
 interface AnyAttempt {
   readonly user: string
-  /** Of the connection; no other connection has the same (RFC 4253 section 7.2). */
+  /** Identifies the connection; no other one has the same (RFC 4253 section 7.2). */
   readonly sessionId: Buffer
-  /** How the client identifies itself, such as SSH-2.0-OpenSSH_10.0 (RFC 4253 section 4.2). */
+  /** Such as SSH-2.0-OpenSSH_10.0 (RFC 4253 section 4.2). */
   readonly peerIdent: string
-  /** Aborted when the client is gone: whoever waits for a person can stop. */
+  /** Aborted when the client is gone, so that nobody waits for a person in vain. */
   readonly signal: AbortSignal
   /** Shows a text to the user now. */
   banner(text: string): void
 }
 
-/** One attempt of a client to log in. What its method says was proved was verified already. */
+/** One attempt of a client to log in, with its proof verified. */
 export type Attempt = AnyAttempt &
   (
     | { readonly method: 'none' }
@@ -53,12 +53,15 @@ export type Attempt = AnyAttempt &
     | { readonly method: 'publickey'; readonly key: ShownKey }
     | {
         readonly method: 'keyboard-interactive'
-        /** Asks the user; can be called again. */
+        /** Can be called repeatedly. */
         ask(prompts: readonly Prompt[], title?: string, instruction?: string): Promise<string[]>
       }
   )
 
-/** Refusals and partial successes may say which methods can go on; else the connection's own list is said. */
+/**
+ * Refusals and partial successes may name the methods that can continue; else the connection's own list is
+ * sent.
+ */
 export type Decision =
   | 'accept'
   | 'refuse'
@@ -66,19 +69,16 @@ export type Decision =
   | { readonly partial: readonly string[] }
 
 export interface ServerAuthOptions {
-  /** As they are listed to the client. */
+  /** In the order for the client. */
   readonly methods: readonly string[]
   authenticate(attempt: Attempt): Promise<Decision>
-  /**
-   * Told of a signature that is not one of the key it came with: such an attempt is refused before anybody
-   * judges it.
-   */
+  /** A signature was not of the key it came with: such an attempt is refused before anybody judges it. */
   onBadSignature?(user: string, key: ShownKey): void
   /** Failed attempts; the first `none` is free. */
   readonly mostFailures: number
 }
 
-/** Requests of any kind, so that accepted offers cannot go on for ever either. */
+/** Requests of any kind, so that accepted offers are limited, too. */
 const mostRequests = 256
 const longestUser = 1_024
 const longestPassword = 4_096
@@ -87,7 +87,7 @@ const mostPrompts = 32
 /** A new request came instead of the answers: the old one needs no reply (RFC 4252 section 5.1). */
 class Abandoned extends Error {}
 
-/** Resolves with the name of the user who is in; throws when it is over. */
+/** Resolves with the name of the logged-in user; throws when the connection is over. */
 export async function authenticateClient(transport: Transport, options: ServerAuthOptions): Promise<string> {
   const gone = new AbortController()
   const over = transport.ended.then((how): never => {
@@ -100,7 +100,7 @@ export async function authenticateClient(transport: Transport, options: ServerAu
   let user: string | undefined
   let failures = 0
   let next: Buffer | undefined
-  /** Banners are for the time before success (RFC 4252 section 5.4). */
+  /** Banners are allowed only before success (RFC 4252 section 5.4). */
   let judging = true
   const banner = (text: string): void => {
     if (judging) sendBanner(transport, text)
@@ -126,14 +126,14 @@ export async function authenticateClient(transport: Transport, options: ServerAu
       try {
         const { sessionId, peerIdent } = transport
         const asked = { ...read.attempt, user, sessionId, peerIdent, signal: gone.signal, banner }
-        // Whoever judges may take long; a client that is gone is not waited for.
+        // The judgement may take long, and must not outlive the client.
         decision = await Promise.race([options.authenticate(asked), over])
       } catch (error) {
         if (error instanceof Abandoned) continue
         throw error
       }
     }
-    // Another attempt was made while this one was asking: only that one is answered.
+    // Another attempt came during this one, and only that one is answered.
     if (next) continue
     if (decision === 'accept' && read?.attempt.method === 'publickey-offer') {
       transport.send(message(Message.authKeyOk, 1_200).string(read.algorithm).string(read.blob))
@@ -158,7 +158,7 @@ export async function authenticateClient(transport: Transport, options: ServerAu
 
 async function acceptService(transport: Transport): Promise<void> {
   const reader = new Reader(await transport.receive())
-  if (reader.byte() !== Message.serviceRequest) throw new ProtocolError('A service must be asked for first.')
+  if (reader.byte() !== Message.serviceRequest) throw new ProtocolError('A service must be requested first.')
   const service = reader.text()
   if (service !== authService)
     throw new SshError(Reason.serviceNotAvailable, 'Before authentication there is no other service.')
@@ -195,15 +195,12 @@ type AnAttempt<A extends Attempt = Attempt> = A extends Attempt ? Omit<A, keyof 
 
 interface ReadAttempt {
   readonly attempt: AnAttempt
-  /** Of a key, as the client wrote them. */
+  /** The algorithm and the blob of a key, as the client wrote them. */
   readonly algorithm: string
   readonly blob: Buffer
 }
 
-/**
- * The attempt with its proof verified, or undefined where there is nothing to decide: the method or the proof
- * is bad.
- */
+/** The attempt with its proof verified; undefined: the method or the proof is bad. */
 async function readAttempt(
   transport: Transport,
   request: Request,
@@ -216,7 +213,7 @@ async function readAttempt(
     case 'none':
       return plain({ method })
     case 'password': {
-      // With true, a change of the password is meant (RFC 4252 section 8); we never asked for one.
+      // True: a change of the password (RFC 4252 section 8), which we never request.
       if (fields.boolean()) return undefined
       const password = fields.text(longestPassword)
       fields.end()
@@ -251,7 +248,7 @@ async function readKey(
     if (error instanceof KeyFormatError) return undefined
     throw error
   }
-  // A certificate goes by the certificate's name of an algorithm, a plain key by the plain one.
+  // A certificate uses the certificate's name of an algorithm, a plain key the plain one.
   const signs = plainName(algorithm)
   if ((signs !== undefined) !== (key.certificate !== undefined)) return undefined
   if (signature === undefined) return { attempt: { method: 'publickey-offer', key }, algorithm, blob }
@@ -270,7 +267,6 @@ async function shownKey(blob: Buffer): Promise<ShownKey> {
   return { type, bits, blob: plain, certificate }
 }
 
-/** RFC 4256 sections 3.2 to 3.4. */
 async function askUser(
   transport: Transport,
   prompts: readonly Prompt[],

@@ -79,7 +79,7 @@ function encryptAndMacSealer(algorithm: string, keys: Keys, mac: Mac): Sealer {
 
 function encryptAndMacOpener(algorithm: string, keys: Keys, mac: Mac): Opener {
   const decipher = createDecipheriv(algorithm, keys.key, keys.iv)
-  /** packet_length of the packet at hand, decrypted: the key stream has run on from there. */
+  /** packet_length of the current packet, decrypted: the key stream has advanced from there. */
   let length: Buffer = Buffer.alloc(length_bytes)
   return {
     tag: mac.bytes,

@@ -58,7 +58,7 @@ function sealed(algorithm: Gcm, key: Buffer, nonce: Buffer, packet: Buffer): Buf
   const length = Buffer.from(packet.subarray(0, 4))
   cipher.setAAD(length)
   const body = cipher.update(packet.subarray(4))
-  // Returns nothing in a mode of a stream, but computes the tag.
+  // Returns nothing in a stream mode, but computes the tag.
   cipher.final()
   countUp(nonce)
   return [length, body, cipher.getAuthTag()]
@@ -79,7 +79,6 @@ function opened(algorithm: Gcm, key: Buffer, nonce: Buffer, packet: Buffer): Buf
   return body
 }
 
-/** Adds one to the last eight bytes. */
 function countUp(nonce: Buffer): void {
   for (let at = 11; at >= 4; at -= 1) {
     nonce[at] = (nonce[at]! + 1) & 0xff

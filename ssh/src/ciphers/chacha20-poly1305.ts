@@ -25,7 +25,7 @@ function poly1305(key: Buffer, ...parts: Buffer[]): Buffer {
   return mac.final()
 }
 
-/** OpenSSL's nonce is the block counter, little-endian, and then ours. */
+/** OpenSSL's nonce: the block counter, little-endian, and then ours. */
 function nonceOf(sequence: number): Buffer {
   const nonce = Buffer.alloc(16)
   nonce.writeUInt32BE(sequence, 12)
@@ -36,9 +36,7 @@ function chacha20(key: Buffer, nonce: Buffer): crypto.Cipheriv {
   return crypto.createCipheriv('chacha20', key, nonce)
 }
 
-/**
- * The same with contexts that live as long as the keys, and without memory of its own but for what it seals.
- */
+/** With contexts that live as long as the keys, and memory only for the sealed bytes. */
 function directly(mainKey: Buffer, headerKey: Buffer) {
   const library = openSsl()
   if (!library) return undefined

@@ -1,25 +1,23 @@
-// What every cipher offers to the packet layer, one direction at a time. A packet before sealing is
+// The interface of ciphers for the packet layer, one direction at a time. A packet before sealing is
 //   uint32 packet_length, byte padding_length, payload, padding        (RFC 4253 section 6)
 // and `open` returns what follows packet_length. All primitives are OpenSSL's, by node:crypto or directly
 // (openssl.ts).
 
-/** Gives memory with anything in it. */
+/** Returns uninitialised memory. */
 export type Room = (bytes: number) => Buffer
 
 export interface Sealer {
-  /** What the padded bytes must be a multiple of. */
+  /** The padded bytes are a multiple of this. */
   readonly block: number
   /**
-   * Whether packet_length is among the padded bytes; not so where it is sent in clear or under a key of its
-   * own.
+   * Whether packet_length is among the padded bytes; not where it is sent in clear or under a key of its own.
    */
   readonly padsLength: boolean
   /**
    * Returns the bytes for the wire, in order, in memory from `room` or in its own; except before there are
-   * keys, none of them are the packet's own memory, which is used again.
-   */
+   * keys, none of them are the packet's own memory, which is used again. */
   seal(packet: Buffer, sequence: number, room: Room): Buffer[]
-  /** Gives back what the keys take outside of V8's heap. Nothing is sealed after it. */
+  /** Frees the memory of the keys outside of V8's heap. Nothing is sealed after it. */
   free(): void
 }
 
@@ -29,16 +27,15 @@ export interface Opener {
   readonly block: number
   readonly padsLength: boolean
   /**
-   * packet_length from the first four bytes, once for each packet. It is a stranger's number until the packet
-   * was opened.
+   * packet_length from the first four bytes, once for each packet. It is untrusted until the packet was
+   * opened.
    */
   length(head: Buffer, sequence: number): number
   /**
-   * Takes packet_length, the rest and the tag as they came, and may write over them; throws when the tag is
-   * wrong.
+   * Takes packet_length, the rest and the tag as they came, and may write over them; throws for a wrong tag.
    */
   open(packet: Buffer, sequence: number): Buffer
-  /** Gives back what the keys take outside of V8's heap. Nothing is opened after it. */
+  /** Frees the memory of the keys outside of V8's heap. Nothing is opened after it. */
   free(): void
 }
 
@@ -62,7 +59,7 @@ export interface Mac {
   readonly name: string
   readonly hash: string
   readonly bytes: number
-  /** Over the packet as it is on the wire; otherwise over what was encrypted. */
+  /** Over the encrypted packet; else over the plain one. */
   readonly encryptThenMac: boolean
 }
 
@@ -72,8 +69,8 @@ export const nothingToFree = (): void => undefined
 export const macFailure = 'A packet was changed on its way.'
 
 /**
- * For what lives as long as the connection: a small buffer made in any other way is a part of a larger one
- * that is shared with whatever was made at the same time, and keeps all of it.
+ * For what lives as long as the connection: any other small buffer is a part of a larger one that it shares
+ * with others, and holds all of it.
  */
 export function ownCopy(bytes: Buffer): Buffer {
   const copy = Buffer.alloc(bytes.length)

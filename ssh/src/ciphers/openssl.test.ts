@@ -167,7 +167,7 @@ describe('contexts', () => {
   })
 })
 
-/** Runs a script in a Node that has no node:ffi; what it printed. */
+/** Returns the output of a script in a Node without node:ffi. */
 function elsewhere(script: string, input = ''): string {
   const names = {
     'aes128Gcm, aes256Gcm': './aes-gcm.ts',

@@ -11,16 +11,15 @@ import { createCipheriv, randomBytes } from 'node:crypto'
 import type * as Ffi from 'node:ffi'
 
 /**
- * Authenticated encryption of packets with one key, in one direction. The nonce begins with the IV, and its
- * last eight bytes go up by one with each packet. The first bytes of a packet, `clear_bytes` of them, are
- * authenticated and not encrypted.
+ * Authenticated encryption with one key, in one direction. The nonce begins with the IV, and its last eight
+ * bytes count packets. The first `clear_bytes` of a packet are authenticated and not encrypted.
  */
 export interface Aead {
-  /** Writes the packet as it is sealed, and the tag behind it, to `into`. */
+  /** Writes the sealed packet, and the tag behind it, to `into`. */
   seal(packet: Buffer, clear_bytes: number, into: Buffer): void
-  /** Decrypts in place, the tag being behind the ciphertext; false when it is wrong. */
+  /** In place, the tag being behind the ciphertext; false for a wrong tag. */
   open(packet: Buffer, clear_bytes: number): boolean
-  /** Wipes the key and gives its memory back. Everything else throws from then on. */
+  /** Wipes the key and frees its memory. Everything else throws from then on. */
   free(): void
 }
 
@@ -29,21 +28,20 @@ export interface KeyStream {
   begin(nonce: Buffer): void
   /** `into` may be the same memory. */
   run(bytes: Buffer, into: Buffer): void
-  /** Wipes the key and gives its memory back. Everything else throws from then on. */
+  /** Wipes the key and frees its memory. Everything else throws from then on. */
   free(): void
 }
 
 /** Poly1305, whose key is used once. */
 export type OneTimeMac = (key: Buffer, bytes: Buffer) => Buffer
 
-/** The ciphers that this file offers. */
 export interface OpenSsl {
   readonly aead: typeof aead
   readonly keyStream: typeof keyStream
   readonly oneTimeMac: OneTimeMac
 }
 
-/** Who encrypts packets with AES-GCM and ChaCha20-Poly1305, and why it is not OpenSSL itself. */
+/** The implementation of AES-GCM and ChaCha20-Poly1305, and the reason if it is not OpenSSL itself. */
 export type CipherImplementation =
   | { readonly name: 'openssl' }
   | { readonly name: 'node:crypto'; readonly reason: string }
@@ -53,9 +51,7 @@ const nonce_bytes = 12
 const counter_bytes = 8
 const streamNonce_bytes = 16
 const macKey_bytes = 32
-/**
- * EVP_CTRL_AEAD_SET_IV_FIXED, and the length by which it takes a whole IV instead of the fixed part of one.
- */
+/** EVP_CTRL_AEAD_SET_IV_FIXED, and the length with which it takes a whole IV. */
 const [setIv, wholeIv] = [0x12, -1]
 const [decrypt, encrypt, unchanged] = [0, 1, -1]
 const none = 0n
@@ -80,23 +76,23 @@ const definitions = {
   EVP_MAC_final: { arguments: ['pointer', 'pointer', 'pointer', 'uint64'], return: 'int32' },
 } as const satisfies Ffi.FunctionDefinitions
 
-/** Kept whole: its functions are good for as long as it is open. */
+/** Open for good: its functions are valid only until it is closed. */
 let library: Ffi.DynamicLibraryResult<typeof definitions> | undefined
 const evp = (): Functions => library!.functions
 
 type Functions = Ffi.WrappedFunctionsFromDefinitions<typeof definitions>
 
-/** The address of memory, good for as long as somebody has the buffer. */
+/** The address of a buffer's memory, valid as long as the buffer is referenced. */
 let addressOf: typeof Ffi.getRawPointer
 
 /**
- * One OSSL_PARAM for bytes and the empty one that ends a list, each of five words: name, type, address of the
- * bytes, their number, and how many were returned.
+ * One OSSL_PARAM for bytes and the empty one that ends a list, each of five words: name, type, address and
+ * number of the bytes, and how many were returned.
  */
 class Parameter {
   readonly address: bigint
   readonly #words = new BigUint64Array(10)
-  /** Keeps what the words point at from being collected. */
+  /** Prevents the collection of the pointed-at memory. */
   readonly #kept: Buffer[]
 
   constructor(name: string, bytes: Buffer) {
@@ -106,7 +102,7 @@ class Parameter {
     this.address = addressOf(this.#words)
   }
 
-  /** As many bytes elsewhere. Their memory is the caller's to keep. */
+  /** Points at as many bytes elsewhere, whose memory the caller holds. */
   pointAt(address: bigint): void {
     this.#words[2] = address
   }
@@ -114,10 +110,10 @@ class Parameter {
 
 /** Memory that all contexts share: no use of it lasts longer than a packet. */
 interface Shared {
-  /** Where OpenSSL says how much it wrote, which we know. */
+  /** The output for OpenSSL's count of written bytes, which we know. */
   readonly written: Buffer
   readonly tag: Parameter
-  /** Asking for it puts the next nonce in force. */
+  /** Reading it puts the next nonce in force. */
   readonly nextNonce: Parameter
 }
 
@@ -135,12 +131,11 @@ function must(done: number): void {
 
 let contexts = 0
 
-/** How many cipher contexts were made and not freed: two to four for each connection with keys. */
+/** Cipher contexts that were made and not freed: two to four for each connection with keys. */
 export const contextsInUse = (): number => contexts
 
-/** An EVP_CIPHER_CTX with its key. It is C's memory: whoever makes one frees it. */
+/** An EVP_CIPHER_CTX with its key, in C's memory: its maker frees it. */
 class Context {
-  /** Null once it is freed. */
   #pointer: bigint
 
   constructor(algorithm: string, key: Buffer, key_bytes: number, direction: number) {
@@ -168,7 +163,6 @@ class Context {
   }
 }
 
-/** The names by which OpenSSL knows AES-GCM. */
 export type Gcm = 'aes-128-gcm' | 'aes-256-gcm'
 
 const gcmKey_bytes: Readonly<Record<Gcm, number>> = { 'aes-128-gcm': 16, 'aes-256-gcm': 32 }
@@ -252,18 +246,15 @@ function oneTimeMac(): OneTimeMac {
 
 type Loaded = { readonly openSsl: OpenSsl } | { readonly openSsl: undefined; readonly reason: string }
 
-/** What became of the one attempt to load it. */
+/** The result of the only attempt to load it. */
 let loaded: Loaded | undefined
 
-/** Undefined where it cannot be called, or does not give the answers of node:crypto. */
+/** Undefined: it cannot be called, or does not give the answers of node:crypto. */
 export function openSsl(): OpenSsl | undefined {
   return (loaded ??= load()).openSsl
 }
 
-/**
- * Which implementation the connections of this process use. The first call, here or by the first connection,
- * tries it, which takes some milliseconds.
- */
+/** The first call, here or by the first connection, tries OpenSSL, which takes some milliseconds. */
 export function cipherImplementation(): CipherImplementation {
   loaded ??= load()
   return loaded.openSsl ? { name: 'openssl' } : { name: 'node:crypto', reason: loaded.reason }
@@ -276,7 +267,7 @@ function load(): Loaded {
     // The layout of a parameter in C is known for these.
     if (process.arch !== 'x64' && process.arch !== 'arm64')
       return { openSsl: undefined, reason: `it was not tried on ${process.arch}` }
-    // No library but the executable itself: it has the very OpenSSL that node:crypto uses.
+    // No library but the executable itself: it has the same OpenSSL as node:crypto.
     library = ffi.dlopen(null, definitions)
     addressOf = ffi.getRawPointer
     shared = makeShared()
@@ -290,7 +281,7 @@ function load(): Loaded {
   }
 }
 
-/** The first cipher whose results are not those of node:crypto; undefined when all are right. */
+/** The first cipher whose results differ from node:crypto; undefined: all are right. */
 function selfTest({ oneTimeMac }: OpenSsl): string | undefined {
   const gcm = Object.keys(gcmKey_bytes) as Gcm[]
   return (

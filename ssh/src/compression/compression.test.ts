@@ -49,7 +49,7 @@ function line(method: Compression, settings: Settings = {}) {
   return {
     ours,
     theirs,
-    /** The bytes on the wire, which came out at the other end as they went in. */
+    /** Returns the bytes on the wire, and checks that the other end reads the input. */
     pass(written: Writer): Buffer {
       const payload = Buffer.from(payloadOf(written))
       const wire = Buffer.from(payloadOf(compressor.pack(written)))

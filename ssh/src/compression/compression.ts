@@ -1,4 +1,4 @@
-// What a compression method offers to the packet layer, one direction at a time. A payload is packed before
+// The interface of compression for the packet layer, one direction at a time. A payload is packed before
 // its packet is sealed and unpacked after it was opened, in the call in which it came, so that packets keep
 // their order. No method compresses before somebody is logged in: strangers get no memory for it, and a
 // password never shares a context with what an attacker chose. New keys begin with new contexts (RFC 4253
@@ -6,36 +6,35 @@
 import type { Writer } from '../wire.ts'
 
 /**
- * When we compress what we send: `auto` where the link looks slow or the peer asks for it, `always` from the
- * login on. The method zlib@openssh.com leaves no choice: who negotiates it wants it.
+ * When to compress: `auto` where the link looks slow or the peer wants it, `always` after the login. A peer
+ * that negotiates zlib@openssh.com wants it.
  */
 export type CompressionMode = 'auto' | 'always'
 
-/** What a compressor has to know about the connection. All methods of a connection share one. */
 export interface CompressionContext {
   readonly mode: CompressionMode
   /** After the login. */
   readonly loggedIn: boolean
   /** The peer has asked for compression. */
   peerWants: boolean
-  /** Data of this channel of the peer's must not be compressed with other data. */
+  /** Data of this channel of the peer must not be compressed with other data. */
   isPlain(channel: number): boolean
-  /** So many bytes are about to leave; true when the link looks slow. */
+  /** Called before bytes leave; true when the link looks slow. */
   isSlow(bytes: number): boolean
 }
 
-/** Packs the messages of one direction, under one set of keys. */
+/** For the messages of one direction, under one set of keys. */
 export interface Compressor {
-  /** Returns the message to seal instead, which is good until the next call. */
+  /** Returns the message to seal instead, valid until the next call. */
   pack(written: Writer): Writer
   free(): void
 }
 
-/** Unpacks the messages of one direction, under one set of keys. */
+/** For the messages of one direction, under one set of keys. */
 export interface Decompressor {
   /**
-   * Returns the payload as it was written: the same memory, or memory that is good until the next call.
-   * Throws when it is not what a compressor wrote, or has more than `most_bytes`.
+   * Returns the same memory, or memory that is valid until the next call. Throws for malformed input, and for
+   * more than `most_bytes`.
    */
   unpack(payload: Buffer, most_bytes: number): Buffer
   free(): void

@@ -9,17 +9,17 @@ const mostKept_bytes = 5 * step_bytes
 let packing: Buffer = Buffer.alloc(0)
 let unpacking: Buffer = Buffer.alloc(0)
 
-/** More than any method makes of so many bytes that do not get smaller. */
+/** More than any method makes of bytes that do not get smaller. */
 const bound = (bytes: number): number => headerBytes + bytes + (bytes >> 3) + 1_024 + trailer_bytes
 
-/** Grows in steps, so that it seldom has to; memory for the few larger messages is not kept. */
+/** Grows in steps, so that it seldom has to; memory for the few larger messages is not held. */
 function packingRoom(bytes: number): Buffer {
   if (bytes > mostKept_bytes) return Buffer.allocUnsafeSlow(bytes)
   if (packing.length < bytes) packing = Buffer.allocUnsafeSlow(Math.ceil(bytes / step_bytes) * step_bytes)
   return packing
 }
 
-/** Lets `fill` write a payload of about so many bytes; it returns how many it has written. */
+/** `fill` writes a payload of about this size, and returns its length. */
 export function packed(payload_bytes: number, fill: (room: Buffer) => number): Writer {
   const memory = packingRoom(bound(payload_bytes))
   const written = new Writer(memory)
@@ -28,7 +28,7 @@ export function packed(payload_bytes: number, fill: (room: Buffer) => number): W
   return written
 }
 
-/** Room for a payload of at most so many bytes, and one byte by which a larger one is noticed. */
+/** Room for a payload, and one byte by which a larger one is noticed. */
 export function unpackingRoom(most_bytes: number): Buffer {
   if (unpacking.length <= most_bytes) unpacking = Buffer.allocUnsafeSlow(most_bytes + 1)
   return unpacking.subarray(0, most_bytes + 1)

@@ -4,19 +4,18 @@
 
 /** Smaller packets pass untouched: headers and padding are most of them, and passwords are typed in them. */
 export const small_bytes = 128
-/** Smaller packets say nothing about those behind them. */
+/** Smaller packets do not predict the next ones. */
 const telling_bytes = 1_024
-/** Worth it: what is left of a packet. */
+/** Worth it: the part of a packet that is left. */
 const worth = 0.9
 const [shortest_bytes, longest_bytes] = [64 * 1024, 1024 * 1024]
-/** A context that was not used for so long is freed with the next small packet. */
+/** A context that was idle for this long is freed with the next small packet. */
 const idle_ms = 20_000
 
-/** Of one direction. */
 export class Sample {
-  /** So many bytes pass before the next try. */
+  /** Bytes that pass before the next try. */
   #passing_bytes = 0
-  /** How many it will be after the next failure. */
+  /** The value of `#passing_bytes` after the next failure. */
   #next_bytes = shortest_bytes
   #tried_at = 0
 
@@ -38,7 +37,7 @@ export class Sample {
     this.#next_bytes = Math.min(longest_bytes, this.#next_bytes * 2)
   }
 
-  /** Nothing was tried for so long that the context's memory is better given back. */
+  /** No packet was tried lately, so the context should be freed. */
   get isIdle(): boolean {
     return performance.now() - this.#tried_at > idle_ms
   }

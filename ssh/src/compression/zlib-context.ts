@@ -20,20 +20,19 @@ interface Handle {
   ): void
 }
 
-/** A stream of node:zlib, as far as it is used here. */
 interface Stream {
   readonly _handle: Handle
-  /** How much room and how much input the last call has left. */
+  /** The remaining room and input of the last call. */
   readonly _writeState: Uint32Array
   close(): void
 }
 
-/** No stream of Node's needs a buffer of its own here; this is the least. */
+/** The least: no stream of Node's needs a buffer of its own here. */
 const chunkSize = 64
 const { constants } = zlib
-/** zstd: what may be repeated from. Its memory, and that of the peer, grow with it. */
+/** The window of zstd, with which its memory, and that of the peer, grow. */
 const zstdWindow_bits = 16
-/** zlib: the same. OpenSSH's own has 15, which its peers must be able to read. */
+/** The window of zlib. OpenSSH's own has 15, which its peers must be able to read. */
 const zlibWindow_bits = 14
 const zlibMemory_level = 7
 
@@ -81,33 +80,31 @@ const kinds = {
 export type ContextKind = keyof typeof kinds
 
 const [least_bytes, most_bytes] = [4 * 1024 * 1024, 256 * 1024 * 1024]
-/** A part of what this machine, or what limits us on it, has. */
+/** Contexts may use this part of the memory of the machine, or of the process's limit: 1/32. */
 const part = 32
 
-/** Times the limit: what a peer sends has to be read, so that a limit for it ends connections. */
+/** Times the limit, for input: it has to be read, so that a limit for it ends connections. */
 const farTooMuch = 4
 
 /** The memory of all contexts of this process. */
 export const contextMemory = {
   held_bytes: 0,
-  /** Above it nobody gets a new context for what we send. */
+  /** Above it no new context is made for output. */
   limit_bytes: Math.min(
     most_bytes,
     Math.max(least_bytes, Math.min(totalmem(), process.constrainedMemory() || Infinity) / part),
   ),
 }
 
-/** What a call made of its input. */
 export type Outcome =
   | { readonly done: true; readonly bytes: number }
-  /** The input was no such stream, went on behind its end, or had more to say than there was room for. */
+  /** The input was malformed, too long, or its output exceeded the room. */
   | { readonly done: false; readonly why: 'broken' | 'too large' }
 
-/** A context; it is C's memory, and whoever makes one frees it. */
+/** Memory of C: the maker of a context frees it. */
 export class ZlibContext {
   readonly #held_bytes: number
   readonly #flush: number
-  /** Undefined once it is freed. */
   #stream: Stream | undefined
   #isBroken = false
 
@@ -123,7 +120,7 @@ export class ZlibContext {
     contextMemory.held_bytes += held_bytes
   }
 
-  /** All of the input, and everything that follows from it, into memory of the caller's. */
+  /** All of the input, and everything that follows from it, into the caller's memory. */
   run(input: Buffer, output: Buffer): Outcome {
     if (!this.#stream) throw new Error('A context was used after it was freed.')
     const { _handle: handle, _writeState: state } = this.#stream
@@ -146,23 +143,23 @@ export class ZlibContext {
   }
 }
 
-/** A context for what we send; undefined when there is no memory for more. */
+/** Undefined: there is no memory for more. */
 export function sendingContext(kind: 'deflate' | 'zstd'): ZlibContext | undefined {
   return contextMemory.held_bytes < contextMemory.limit_bytes ? new ZlibContext(kind) : undefined
 }
 
-/** A context for what comes; ends the connection when all of them hold far too much. */
+/** Ends the connection when all contexts together hold far too much. */
 export function receivingContext(kind: 'inflate' | 'unzstd'): ZlibContext {
   if (contextMemory.held_bytes < contextMemory.limit_bytes * farTooMuch) return new ZlibContext(kind)
   throw new SshError(Reason.byApplication, 'There is no memory for compression.')
 }
 
-/** What a stream of zlib begins with (RFC 1950): deflate, a window of 32 KiB or less, no dictionary. */
+/** The beginning of a stream of zlib (RFC 1950): deflate, a window of at most 32 KiB, no dictionary. */
 export const zlibHead = Buffer.from([0x78, 0x9c])
 
 let found: { readonly zlib: boolean; readonly zstd: boolean } | undefined
 
-/** Which of the two this Node has, in a form that does what it should. The first call tries them. */
+/** Which of the two work in this Node. The first call tries them. */
 export function available(): { readonly zlib: boolean; readonly zstd: boolean } {
   return (found ??= {
     zlib: works('deflate', 'inflate', zlibHead),

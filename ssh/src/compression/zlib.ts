@@ -15,8 +15,7 @@ import { receivingContext, sendingContext, zlibHead, type ZlibContext } from './
 
 const longestStored_bytes = 0xffff
 /**
- * Data is bounded by the windows of channels. No other message that is so large and so much larger than its
- * packet has a use.
+ * The windows of channels bound data. Other messages are never so large and so much larger than their packet.
  */
 const [largeMessage_bytes, mostExpansion] = [35_000, 50]
 
@@ -24,7 +23,7 @@ class ZlibCompressor implements Compressor {
   readonly #context: CompressionContext
   readonly #sample = new Sample()
   #hasBegun = false
-  /** Undefined while payloads are stored. */
+  /** Undefined: payloads are stored. */
   #deflate: ZlibContext | undefined
 
   constructor(context: CompressionContext) {
@@ -48,7 +47,7 @@ class ZlibCompressor implements Compressor {
 
   #write(payload: Buffer, room: Buffer): number {
     const isSmall = payload.length < small_bytes
-    // While there is a context small payloads go through it: it must know all that lies between its own.
+    // While there is a context small payloads go through it, too, so that it knows all output.
     if (!(isSmall ? this.#deflate && !this.#sample.isIdle : this.#sample.isWorth(payload.length))) this.free()
     else this.#deflate ??= sendingContext('deflate')
     if (!this.#deflate) return store(payload, room)

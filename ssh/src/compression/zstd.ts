@@ -1,6 +1,6 @@
 // zstd@hawser, between our own ends. A byte of flags follows the payload of every packet,
 // from the NEWKEYS on:
-//   1  the payload is packed: a piece of a zstd frame that goes on with the next packed payload, flushed
+//   1  the payload is packed: a piece of a zstd frame that continues with the next packed payload, flushed
 //   2  the context of this direction was dropped; the next packed payload begins a new frame
 //   4  the sender wants packed payloads itself
 // Only data of channels is ever packed, and only after the login; what is not worth it passes as it is. The
@@ -25,7 +25,6 @@ const isData = (type: number | undefined): boolean =>
 class ZstdCompressor implements Compressor {
   readonly #context: CompressionContext
   readonly #sample = new Sample()
-  /** Once true it stays so. */
   #isWanted = false
   #zstd: ZlibContext | undefined
 
@@ -59,7 +58,7 @@ class ZstdCompressor implements Compressor {
   #compresses(bytes: number): boolean {
     const { mode, loggedIn, peerWants } = this.#context
     if (!loggedIn) return false
-    // The link is asked for every packet, because that is how it is measured.
+    // Called for every packet, because that measures the link.
     this.#isWanted ||= this.#context.isSlow(bytes) || peerWants || mode === 'always'
     return this.#isWanted
   }

@@ -1,8 +1,8 @@
 // Replies carry no number: they are matched to requests by their order alone (RFC 4254 sections 4 and 5.4).
-// Whoever decides may take their time with each; here the answers wait for those before them.
+// A decision may take time; here the answers wait for those before them.
 import { ProtocolError } from '../errors.ts'
 
-/** A peer that asks on and on while nothing is answered is not waiting for answers. */
+/** A peer with more unanswered requests is not waiting for answers. */
 const mostUnanswered = 2_048
 
 export interface OrderedAnswers<T> {

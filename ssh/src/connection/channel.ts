@@ -1,5 +1,5 @@
 // One channel (RFC 4254 section 5): two streams of bytes with credit, and requests. The credit that the peer
-// gets follows the pace of whoever reads here: taking a chunk is what opens the window again, so that a slow
+// gets follows the pace of the reader: taking a chunk is what opens the window again, so that a slow
 // reader holds at most one window of bytes and the peer waits. What waits is counted in the connection's
 // account as the memory it is, until the reader asks for the next chunk. Writing waits for the peer's window
 // and for the socket. Data, EOF and CLOSE leave in the order in which they were asked for; requests do not
@@ -16,7 +16,7 @@ import type { Window } from './windows.ts'
 
 export type { Channel, ChannelRequest, Chunk } from './types.ts'
 
-/** A channel as its connection sees it: what comes from the peer goes in here. */
+/** The side of a channel that takes messages of the connection. */
 export interface ConnectionChannel extends Channel {
   onData(bytes: Buffer, stream: number): void
   onAdjust(bytes: number): void
@@ -25,53 +25,48 @@ export interface ConnectionChannel extends Channel {
   onClose(): void
   onRequest(type: string, wantReply: boolean, payload: Buffer): void
   onReply(success: boolean): void
-  /** The channel was opened early, and is not wanted after all. Nothing is read from it or sent on it. */
+  /** An early channel that is refused. Nothing is read from it or sent on it. */
   onRefused(error: Error): void
-  /** What waits can still be read, unless it is dropped. */
+  /** Received data can still be read, unless it is dropped. */
   onLost(error: Error, drop: boolean): void
-  /**
-   * Sends one packet of what waits; true if there is more that could leave. Only while the transport is not
-   * congested.
-   */
+  /** Sends one waiting packet; true: more could leave. Only while the transport is not congested. */
   sendOne(): boolean
 }
 
-/** What a channel needs of its connection. */
 export interface ChannelContext {
   readonly type: string
   readonly remoteId: number
-  /** What the peer may send, and in one packet. */
+  /** The peer's window, and largest packet. */
   readonly window: Window
   readonly packet_bytes: number
-  /** What we may. */
+  /** Our window. */
   readonly remoteWindow_bytes: number
   readonly remotePacket_bytes: number
-  /** The peer has said that it opened the channel. */
+  /** The peer has confirmed the channel. */
   readonly confirmed: boolean
-  /** Where it is counted what waits here. */
+  /** The account of what waits here. */
   readonly memory: Account
   send(written: Writer): void
   sendData(stream: number, bytes: Uint8Array): void
-  /** Nobody has kept anything of the message that came last. */
+  /** Declares that the last message is no longer referenced. */
   releaseMessage(): void
   /** Data should wait. */
   readonly congested: boolean
-  /** So many bytes have reached the reader here, or left for the peer. */
+  /** Bytes have reached the reader here, or left for the peer. */
   delivered(bytes: number): void
-  /** Something waits in this channel. */
+  /** Output waits in this channel. */
   ready(): void
   /** Both sides have closed. */
   forget(): void
 }
 
-/** What the peer may ask without being answered. */
+/** Unanswered requests of the peer. */
 const mostRequests = 256
-/** A chunk that somebody waits for is not copied out of so small a buffer. */
+/** A chunk for a waiting reader is not copied out of a smaller buffer. */
 const small_bytes = 4_096
 const largestWindow = 0xffff_ffff
 const oneReader = 'Only one can read from a channel at a time.'
 
-/** What waits to be sent. */
 type Outgoing =
   | {
       readonly kind: 'data'
@@ -81,14 +76,13 @@ type Outgoing =
     }
   | { readonly kind: 'eof' | 'close'; readonly done: PromiseWithResolvers<void> }
 
-/** The one reader that takes all of the data. */
+/** The reader that takes all of the data. */
 interface Taker extends PromiseWithResolvers<void> {
   take(chunk: Chunk): Promise<void> | void
-  /** It is not done with the last chunk. */
+  /** The last chunk is still in use. */
   isBusy: boolean
 }
 
-/** A request of the peer, and how its memory is released. */
 interface HeldRequest extends ChannelRequest {
   release(): void
 }
@@ -109,31 +103,28 @@ class SshChannel implements ConnectionChannel {
       this.#send(message(success ? Message.channelSuccess : Message.channelFailure).uint32(this.#remoteId))
   })
 
-  /** Data that nobody has read, and the one who waits for some. */
+  /** Unread data, and the reader that waits for some. */
   readonly #received = new ReceivedData()
   #reader: PromiseWithResolvers<Chunk | undefined> | undefined
   #taker: Taker | undefined
-  /** What the peer may still send. */
   #credit_bytes: number
-  /** Read, and no credit was given for it yet. */
+  /** Read, and not yet credited to the peer. */
   #unpaid_bytes = 0
-  /** Held by the chunk that the reader has, until it asks for another. */
+  /** Memory of the reader's chunk, until it asks for another. */
   #lent_bytes = 0
-  /** Held by requests that were not answered. */
+  /** Memory of unanswered requests. */
   #asked_bytes = 0
-  /** What the peer has sent. */
   #gotEof = false
   #gotClose = false
   /** Why the connection ended before the channel did. */
   #lost: Error | undefined
 
-  /** What waits to be sent, in order. */
+  /** Output, in order. */
   readonly #outgoing: Outgoing[] = []
-  /** Requests of ours that the peer has not answered. */
+  /** Our unanswered requests. */
   readonly #replies: PromiseWithResolvers<boolean>[] = []
-  /** How many that the peer may still answer nobody waits for: the channel is being closed. */
+  /** Unanswered requests without a waiter: the channel is being closed. */
   #unheard = 0
-  /** What we may still send. */
   #remoteWindow_bytes: number
   /** Our side has asked for EOF or CLOSE; and CLOSE was sent. */
   #endWanted = false
@@ -193,7 +184,7 @@ class SshChannel implements ConnectionChannel {
     if (this.#endWanted || this.#closeWanted || this.#gotClose)
       throw new ChannelClosed('The channel is closed for writing.')
     let sent = 0
-    // While nothing waits nobody is overtaken.
+    // Nothing waits that this could overtake.
     while (sent < bytes.length && this.#outgoing.length === 0 && !this.#outside.congested) {
       const size = this.#sendData(sent === 0 ? bytes : bytes.subarray(sent), stream)
       if (size === 0) break
@@ -214,7 +205,7 @@ class SshChannel implements ConnectionChannel {
       this.#closeWanted = true
       await this.#sendLater('close')
     }
-    // What the peer still sends is not for anybody.
+    // Later input is dropped.
     this.#dropReceived()
     await this.#closed.promise
   }
@@ -260,7 +251,7 @@ class SshChannel implements ConnectionChannel {
     if (bytes.length > this.#credit_bytes) throw new ProtocolError('More data came than the window allows.')
     this.#credit_bytes -= bytes.length
     if (bytes.length === 0) return
-    // Nobody will read it, but the peer must not be stuck before it hears that we close.
+    // Nobody will read it, but the peer must not be stuck before it learns that we close.
     if (this.#closeWanted) return this.#giveCredit(bytes.length)
     const taker = this.#taker
     if (taker && !taker.isBusy) {
@@ -305,7 +296,7 @@ class SshChannel implements ConnectionChannel {
     const kept = compact(payload)
     let held_bytes = request_bytes + heldBy(kept)
     const release = (): void => {
-      // What the channel held was released with it.
+      // Memory of the channel was released with it.
       if (this.#asked_bytes === 0) return
       this.#asked_bytes -= held_bytes
       memory.release(held_bytes)
@@ -375,7 +366,7 @@ class SshChannel implements ConnectionChannel {
     this.#outside.send(written)
   }
 
-  /** Sends one packet of as many of the bytes as may leave; returns how many that are. */
+  /** Sends one packet of as many bytes as may leave; returns their number. */
   #sendData(bytes: Uint8Array, stream: number): number {
     const size = Math.min(bytes.length, this.#remoteWindow_bytes, this.#outside.remotePacket_bytes)
     if (size === 0) return 0
@@ -386,7 +377,7 @@ class SshChannel implements ConnectionChannel {
     return size
   }
 
-  /** Gives the taker what waits, and the end if nothing does. */
+  /** Gives the taker waiting data, or the end. */
   #handOut(taker: Taker): void {
     while (!taker.isBusy && this.#taker === taker) {
       const chunk = this.#received.shift()
@@ -426,7 +417,6 @@ class SshChannel implements ConnectionChannel {
     )
   }
 
-  /** If nothing more will come. */
   #endTaking(taker: Taker): void {
     if (!this.#gotEof && !this.#gotClose && !this.#lost) return
     this.#taker = undefined
@@ -434,7 +424,7 @@ class SshChannel implements ConnectionChannel {
     else taker.reject(this.#lost)
   }
 
-  /** The peer gets credit for what was read, at once or when there is memory. */
+  /** Credits the peer for read bytes, at once or when there is memory. */
   #giveCredit(bytes: number): void {
     const { memory } = this.#outside
     this.#unpaid_bytes += bytes
@@ -454,7 +444,7 @@ class SshChannel implements ConnectionChannel {
     this.#send(message(Message.channelWindowAdjust).uint32(this.#remoteId).uint32(credit))
   }
 
-  /** The reader is done with the chunk that it had, and has another. */
+  /** The reader is done with its chunk, and has another. */
   #lend(held_bytes: number): void {
     const before = this.#lent_bytes
     this.#lent_bytes = held_bytes
@@ -494,7 +484,6 @@ class SshChannel implements ConnectionChannel {
     this.#lend(0)
   }
 
-  /** Both sides have closed. */
   #forget(): void {
     this.requests.end()
     this.#outside.memory.release(this.#asked_bytes)

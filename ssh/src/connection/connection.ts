@@ -20,32 +20,29 @@ import { windowsOf, type Window, type Windows } from './windows.ts'
 export { OpenFailure } from './types.ts'
 export type { Connection, ConnectionOptions, GlobalRequest, Opening } from './types.ts'
 
-/** However large the peer says that packets may be. */
+/** However large the peer's limit is. */
 const largestSent_bytes = 128 * 1024
-/** What waits may hold twice its bytes in memory (`compact`). */
+/** Waiting data may hold twice its bytes in memory (`compact`). */
 const slack = 2
-/** For those who read what came before the end. */
+/** For readers of data from before the end. */
 const linger_ms = 30_000
-/** About what an opening and its closures take. */
+/** Estimated size of an opening and its closures. */
 const opening_bytes = 4_096
 
 /**
- * The type of an early channel ends so. Its own fields follow the number that the opener has chosen for the
+ * The suffix of an early channel's type. Its own fields follow the number that the opener has chosen for the
  * peer's side. Such numbers count upwards from the first, so they never meet those that the peer chooses.
  */
 const earlySuffix = '+early@hawser'
 const firstEarlyId = 0x8000_0000
-/**
- * What may be sent on an early channel, and in one packet, before it is confirmed: every window is so large.
- */
+/** The window of an early channel before it is confirmed: every window is at least this large. */
 const early_bytes = 32 * 1024
 
-/** A channel, from when one side wants to open it until both have closed it. */
 interface Slot {
   inside?: ConnectionChannel
-  /** Of an early channel of ours: the peer's side, until it is confirmed. */
+  /** The peer's side of our early channel, until it is confirmed. */
   unconfirmed?: Remote | undefined
-  /** Of a channel that we want to open. */
+  /** Only of a channel that we open. */
   readonly opening?: {
     readonly type: string
     readonly window: Window
@@ -53,14 +50,13 @@ interface Slot {
   } & PromiseWithResolvers<Channel>
 }
 
-/** The peer's side of a channel, as it says when it opens or confirms it. */
+/** The peer's side of a channel, by its opening or confirmation. */
 interface Remote {
   readonly id: number
   readonly window_bytes: number
   packet_bytes: number
 }
 
-/** Takes the transport over. */
 export function openConnection(transport: Transport, options: ConnectionOptions): Connection {
   return new SshConnection(transport, options)
 }
@@ -70,20 +66,20 @@ class SshConnection implements Connection {
   readonly channels: Connection['channels']
   readonly #options: ConnectionOptions
   readonly #slots = new Map<number, Slot>()
-  /** Numbers are not used again: a late message must not reach another channel than it was meant for. */
+  /** Numbers are not reused: a late message must not reach another channel. */
   #nextId = 0
-  /** Of the next early channel: of ours at the peer, and of the peer's here. */
+  /** For the next early channel: of ours at the peer, and of the peer's here. */
   #nextEarlyThere = firstEarlyId
   #nextEarlyHere = firstEarlyId
   readonly openEarly: Connection['openEarly']
-  /** Channels that have something to send, in turn. */
+  /** Channels with output, in turn. */
   readonly #ready = new Set<ConnectionChannel>()
   readonly #windows: Windows
-  /** What this connection makes us hold. */
+  /** The memory of this connection. */
   readonly #memory: Account
   readonly #requests: GlobalRequests
   #endedWith: ConnectionEnded | undefined
-  /** There is no memory for what waits. */
+  /** The connection was ended because it held too much memory. */
   #evicted = false
 
   constructor(transport: Transport, options: ConnectionOptions) {
@@ -192,9 +188,9 @@ class SshConnection implements Connection {
       .uint32(this.#options.packet_bytes)
   }
 
-  /** One packet each in turn: a channel with much to say does not silence the others. */
+  /** One packet each in turn: a busy channel does not starve the others. */
   #sendReady(): void {
-    // A set goes on with what is added while it is walked.
+    // A set includes what is added while it is walked.
     for (const inside of this.#ready) {
       if (this.transport.congested) return
       this.#ready.delete(inside)
@@ -212,7 +208,7 @@ class SshConnection implements Connection {
 
   #makeChannel(type: string, id: number, remote: Remote, window: Window, slot?: Slot): ConnectionChannel {
     const { transport } = this
-    // Others choose what a forwarded connection carries: beside it nothing secret must be compressed.
+    // Others choose the content of a forwarded connection: nothing secret may be compressed with it.
     const isPlain = type !== 'session'
     if (isPlain) transport.setPlain(remote.id, true)
     const inside: ConnectionChannel = openChannel({
@@ -252,7 +248,7 @@ class SshConnection implements Connection {
   #onMessage(payload: Buffer): Promise<void> | void {
     const reader = new Reader(payload)
     const type = reader.byte()
-    // Attempts that were on their way when one succeeded are to be ignored (RFC 4252 section 5.1).
+    // Attempts in flight when one succeeded must be ignored (RFC 4252 section 5.1).
     if (type === Message.authRequest) return
     switch (type) {
       case Message.globalRequest:
@@ -272,7 +268,6 @@ class SshConnection implements Connection {
     }
   }
 
-  /** The peer wants to open a channel. */
   #onOpen(reader: Reader): void {
     const { transport } = this
     const { channelTypes, mostChannels, packet_bytes } = this.#options
@@ -309,7 +304,7 @@ class SshConnection implements Connection {
     this.#memory.hold(held_bytes)
     const window = isEarly ? this.#windows.open() : undefined
     if (window) {
-      // What the peer sends behind the opening waits in the channel until somebody accepts it.
+      // Input behind the opening waits in the channel until it is accepted.
       this.#slots.set(id, slot)
       slot.inside = this.#makeChannel(type, id, remote, window)
     }
@@ -332,7 +327,7 @@ class SshConnection implements Connection {
     if (!this.channels.push(opening)) refuse(OpenFailure.resourceShortage, 'The connection is ending.')
   }
 
-  /** The number that the peer has chosen for our side of an early channel. */
+  /** The peer's number for our side of an early channel. */
   #readEarlyId(reader: Reader): number {
     const id = reader.uint32()
     if (id !== this.#nextEarlyHere) throw new ProtocolError('An early channel has a wrong number.')
@@ -340,7 +335,6 @@ class SshConnection implements Connection {
     return id
   }
 
-  /** The answer to an early opening of ours. */
   #onEarlyOpened(id: number, slot: Slot, expected: Remote, reader: Reader, isConfirmed: boolean): void {
     slot.unconfirmed = undefined
     if (!isConfirmed) {
@@ -355,12 +349,12 @@ class SshConnection implements Connection {
     slot.inside?.onAdjust(window_bytes - early_bytes)
   }
 
-  /** The answer to an opening of ours. */
   #onOpened(reader: Reader, isConfirmed: boolean): void {
     const id = reader.uint32()
     const slot = this.#slots.get(id)
     if (slot?.unconfirmed) return this.#onEarlyOpened(id, slot, slot.unconfirmed, reader, isConfirmed)
-    if (!slot?.opening || slot.inside) throw new ProtocolError('A channel was opened that nobody asked for.')
+    if (!slot?.opening || slot.inside)
+      throw new ProtocolError('The peer confirmed a channel that was not requested.')
     const { type, window, abandoned, resolve, reject } = slot.opening
     if (isConfirmed) {
       slot.inside = this.#makeChannel(type, id, readRemote(reader), window)
@@ -381,7 +375,7 @@ class SshConnection implements Connection {
     if (!inside) {
       // The peer did not know yet that its early channel was refused, or is closed.
       if (id >= firstEarlyId && id < this.#nextEarlyHere) return
-      // sshd says how a program ended even if that was after both sides had closed.
+      // sshd sends a program's exit status even after both sides have closed.
       if (type === Message.channelRequest && id < this.#nextId && !this.#slots.has(id)) return
       throw new ProtocolError('A message came for a channel that does not exist.')
     }
@@ -419,7 +413,7 @@ class SshConnection implements Connection {
     }
     this.#ready.clear()
     this.channels.end()
-    // What came last may still be on its way to a program, and is held until then.
+    // The last data may still be on its way to a program, and is held until then.
     if (this.#memory.held_bytes === 0) this.#memory.close()
     else setTimeout(() => this.#memory.close(), linger_ms).unref()
   }

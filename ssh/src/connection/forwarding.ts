@@ -18,7 +18,7 @@ const linger_ms = 10_000
 
 /** One forwarded TCP connection (RFC 4254 section 7.2). */
 export interface TcpForward {
-  /** To dial, or that was listened on. */
+  /** To dial, or listened on. */
   readonly host: string
   readonly port: number
   readonly origin: string
@@ -50,17 +50,17 @@ export function writeListen(host: string, port: number): Buffer {
   return new Writer().string(host).uint32(port).bytes()
 }
 
-/** The answer to a tcpip-forward for port 0: the port that was bound. */
+/** For a tcpip-forward for port 0: the bound port. */
 export function writePort(port: number): Buffer {
   return new Writer(4).uint32(port).bytes()
 }
 
-/** The port that was bound, from the answer to a tcpip-forward for port 0. */
+/** From the answer to a tcpip-forward for port 0: the bound port. */
 export function readPort(payload: Buffer): number {
   return new Reader(payload).uint32()
 }
 
-/** The path of any of the streamlocal messages, whose reserved fields mean nothing. */
+/** For all streamlocal messages, whose reserved fields mean nothing. */
 export function readPath(payload: Buffer): string {
   return new Reader(payload).text(4_096)
 }
@@ -68,7 +68,7 @@ export function readPath(payload: Buffer): string {
 const withReserved = (reader: Reader): void => void [reader.text(4_096), reader.string()]
 const nothing = (): void => undefined
 
-/** How the bodies are read, of openings and of requests about the whole connection. */
+/** Readers of the bodies of openings and of global requests. */
 const bodies: ReadonlyMap<string, (payload: Buffer) => unknown> = new Map<
   string,
   (payload: Buffer) => unknown
@@ -88,7 +88,7 @@ const bodies: ReadonlyMap<string, (payload: Buffer) => unknown> = new Map<
   ['cancel-streamlocal-forward@openssh.com', (payload) => readAll(payload, (reader) => reader.text(4_096))],
 ])
 
-/** Whether it is what its name says; true of names that are not known. */
+/** Whether the payload is well-formed; true for unknown names. */
 export function isReadable(name: string, payload: Buffer): boolean {
   try {
     bodies.get(name)?.(payload)
@@ -99,7 +99,7 @@ export function isReadable(name: string, payload: Buffer): boolean {
   }
 }
 
-/** Throws when there is more than was read. */
+/** Throws when bytes are left. */
 function readAll<T>(payload: Buffer, read: (reader: Reader) => T): T {
   const reader = new Reader(payload)
   const body = read(reader)
@@ -134,13 +134,13 @@ export async function joinSocket(channel: Channel, socket: Duplex): Promise<void
     socket.end()
   }
   const outward = async (): Promise<void> => {
-    // Iterating as such would destroy the socket at its end of input, with what is still to be written to it.
+    // Plain iteration would destroy the socket at its end of input, with output that is still to be written.
     const input: AsyncIterable<Buffer> = socket.iterator({ destroyOnReturn: false })
     for await (const bytes of input) await channel.write(bytes)
     await channel.end()
   }
   const reading = inward()
-  // A channel that is gone has nothing more to say: its last bytes leave, then the socket goes, too.
+  // The last bytes of a closed channel leave, then the socket is closed, too.
   const gone = channel.closed.then(async () => {
     await reading.catch(() => undefined)
     await finished(socket)
@@ -156,9 +156,7 @@ export async function joinSocket(channel: Channel, socket: Duplex): Promise<void
   await gone
 }
 
-/**
- * Waits until what was written has left, or for as long as a socket may take that nobody reads from any more.
- */
+/** Waits until the output has left, or for a limited time when nobody reads from the socket. */
 async function finished(socket: Duplex): Promise<void> {
   if (socket.writableFinished || socket.destroyed) return
   await new Promise<void>((resolve) => {

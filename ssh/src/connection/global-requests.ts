@@ -13,21 +13,19 @@ import type { ConnectionOptions, GlobalRequest } from './types.ts'
 /** Many may come in one read, before their reader has a turn. */
 const mostRequests = 256
 
-/** A request of the peer, and how its memory is released. */
 interface HeldRequest extends GlobalRequest {
   release(): void
 }
 
-/** The requests of one connection. */
 export class GlobalRequests {
-  /** Those of the peer that are for the owner. */
+  /** The peer's requests for the owner. */
   readonly incoming = queue<HeldRequest>(mostRequests, (asked) => {
     if (!asked.wantReply) asked.release()
   })
   readonly #transport: Transport
   readonly #memory: Account
   readonly #options: Pick<ConnectionOptions, 'globalRequests' | 'answer'>
-  /** Requests of ours that the peer has not answered. */
+  /** Our unanswered requests. */
   readonly #replies: PromiseWithResolvers<Buffer | undefined>[] = []
   readonly #answers = orderedAnswers<Uint8Array | false>((answer) => {
     if (answer === false) this.#transport.send(message(Message.requestFailure))
@@ -45,7 +43,7 @@ export class GlobalRequests {
     this.#options = options
   }
 
-  /** Resolves with the payload of the peer's answer, undefined if it refused. */
+  /** Undefined: the peer refused. */
   async request(name: string, payload: Uint8Array): Promise<Buffer | undefined> {
     if (this.#endedWith) throw this.#endedWith
     const reply = Promise.withResolvers<Buffer | undefined>()
@@ -54,7 +52,6 @@ export class GlobalRequests {
     return reply.promise
   }
 
-  /** The same without an answer. */
   tell(name: string, payload: Uint8Array): void {
     this.#send(name, false, payload)
   }
@@ -72,8 +69,8 @@ export class GlobalRequests {
       : () => undefined
     this.#memory.hold(held_bytes)
     const known = wantReply ? this.#options.answer?.(name, payload) : undefined
-    // A client may leave when its program has ended, and would not learn what it asked for before that: all
-    // else waits.
+    // A client may leave when its program has ended, before it learns the answer to an earlier request, so
+    // all else waits.
     if (known) return known.then((answered) => answer(answered ?? false))
     const { globalRequests } = this.#options
     const isWanted = globalRequests === 'all' || globalRequests.includes(name)

@@ -15,16 +15,13 @@ export function writeHostKeys(keys: readonly PrivateKey[]): Buffer {
   return writer.bytes()
 }
 
-/** Clients ask once, about the keys that they did not know; those who ask more often want us to compute. */
+/** Clients ask once, about unknown keys; those who ask more often want us to compute. */
 const mostAsked = 4
 
-/**
- * Undefined when a key is asked about that is not ours, or twice, or when too much was asked already: nothing
- * is signed then.
- */
+/** Undefined, without a signature: a key is not ours, or named twice, or too many were named before. */
 export type HostKeyProofs = (payload: Buffer, algorithm: string) => Promise<Buffer | undefined>
 
-/** For one connection. The algorithm is that of the exchange, for a key that can do it. */
+/** For one connection. Keys sign with the algorithm of the exchange where they can. */
 export function hostKeyProofs(keys: readonly PrivateKey[], sessionId: Buffer): HostKeyProofs {
   let asked = 0
   return async (payload, algorithm) => {
@@ -42,7 +39,7 @@ export function hostKeyProofs(keys: readonly PrivateKey[], sessionId: Buffer): H
   }
 }
 
-/** Each of ours at most once, so that there is an end to it, however long the message is. */
+/** Each of our keys at most once, which bounds the work, however long the message is. */
 function keysIn(payload: Buffer, keys: readonly PrivateKey[]): ReadonlySet<PrivateKey> | undefined {
   const reader = new Reader(payload)
   const found = new Set<PrivateKey>()

@@ -1,13 +1,12 @@
-// Asks a silent peer for a sign of life; any packet is one. After so many questions without one the
+// Asks a silent peer for a sign of life; any packet is one. After some questions without one the
 // connection ends.
 import { Reason, SshError } from '../errors.ts'
 import type { Transport } from '../transport/transport.ts'
 import type { ConnectionOptions } from './types.ts'
 
-/** Why a connection ends that we have stopped reading. */
-export const tooMuchUnread = 'Too much waits here that nobody reads.'
+/** The reason for a connection that we have stopped reading. */
+export const tooMuchUnread = 'Too much unread data is waiting here.'
 
-/** Returns what stops it. */
 export function keepalive(
   transport: Transport,
   { keepalive_ms, mostUnanswered }: Pick<ConnectionOptions, 'keepalive_ms' | 'mostUnanswered'>,

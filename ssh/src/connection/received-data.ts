@@ -5,19 +5,17 @@ import type { Chunk } from './types.ts'
 
 const joined_bytes = 8_192
 
-/** A chunk that waits, and the memory that it holds. */
 export interface WaitingChunk extends Chunk {
   bytes: Buffer
-  /** Memory of its own, in which small pieces are joined. */
+  /** Memory of its own, for joined small pieces. */
   joined: Buffer | undefined
   held_bytes: number
 }
 
-/** The chunks that wait, in order. */
 export class ReceivedData {
   readonly #chunks: WaitingChunk[] = []
 
-  /** Returns how much more memory is held. Larger pieces stay where they are unless that holds far more. */
+  /** Returns how much more memory is held. Larger pieces are copied only out of far more memory. */
   push(bytes: Buffer, stream: number): number {
     const last = this.#chunks.at(-1)
     const length = (last?.bytes.length ?? 0) + bytes.length
@@ -43,7 +41,7 @@ export class ReceivedData {
     return this.#chunks.shift()
   }
 
-  /** Drops everything; returns the memory that it held. */
+  /** Returns the memory that was held. */
   clear(): number {
     return this.#chunks.splice(0).reduce((sum, { held_bytes }) => sum + held_bytes, 0)
   }

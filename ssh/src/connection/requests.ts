@@ -29,7 +29,7 @@ export interface Pty extends Size {
   readonly modes: ReadonlyMap<number, number>
 }
 
-/** What a session runs (RFC 4254 section 6.5). */
+/** The program of a session (RFC 4254 section 6.5). */
 export type Program =
   | { readonly type: 'shell' }
   | { readonly type: 'exec'; readonly command: string }
@@ -45,7 +45,7 @@ export type Exit =
       readonly message: string
     }
 
-/** Every request that a session channel knows, by its name. */
+/** Requests of a session channel, by name. */
 export type SessionRequest =
   | Program
   | Exit
@@ -67,10 +67,10 @@ export type SessionRequest =
   | { readonly type: 'malformed'; readonly name: string; readonly payload: Buffer }
 
 const endOfModes = 0
-/** Opcodes from here on have no known length. */
+/** Higher opcodes have no known length. */
 const unknownModes = 160
 
-/** Reads the request of a session channel by its name. Never throws: see `other` and `malformed`. */
+/** Never throws: see `other` and `malformed`. */
 export function readRequest(name: string, payload: Buffer): SessionRequest {
   try {
     const reader = new Reader(payload)
@@ -84,7 +84,7 @@ export function readRequest(name: string, payload: Buffer): SessionRequest {
   }
 }
 
-/** Undefined for a name that is not known. */
+/** Undefined: an unknown name. */
 function readKnown(name: string, reader: Reader): SessionRequest | undefined {
   switch (name) {
     case 'shell':

@@ -15,22 +15,22 @@ import {
   type Size,
 } from './requests.ts'
 
-/** What a server knows when the program is to start. */
+/** The state when the program is to start. */
 export interface Session {
   readonly channel: Channel
   readonly program: Program
   readonly pty: Pty | undefined
   readonly env: ReadonlyMap<string, string>
-  /** The client lets its agent be used. */
+  /** The client forwards its agent. */
   readonly agent: boolean
   readonly x11: (SessionRequest & { readonly type: 'x11-req' }) | undefined
-  /** What comes while the program runs; ends with the channel. Everything else that is asked is refused. */
+  /** Events of the running program; ends with the channel. All other requests are refused. */
   readonly events: AsyncIterable<SessionEvent>
-  /** Says how the program ended and closes, after all output that was written. */
+  /** Reports how the program ended and closes, after all output. */
   exit(exit: number | Exit): Promise<void>
 }
 
-/** What a client tells a program that runs. */
+/** A client's message to a running program. */
 export type SessionEvent =
   | { readonly type: 'window-change'; readonly size: Size }
   | { readonly type: 'signal'; readonly signal: string }
@@ -41,8 +41,8 @@ const mostVariables = 512
 const mostVariables_bytes = 256 * 1024
 
 /**
- * Waits for the program of a new session channel. `allow` is asked about each request before it; what it
- * refuses is answered so, and forgotten. Undefined when the client closes without wanting anything.
+ * Waits for the program of a new session channel. A request that `allow` refuses is answered and forgotten.
+ * Undefined: the client closed without a program.
  */
 export async function receiveSession(
   channel: Channel,
@@ -56,7 +56,7 @@ export async function receiveSession(
   for (;;) {
     const asked = await channel.requests.next()
     if (!asked) {
-      // What was sent on it is for nobody, and must not be held.
+      // The channel's input is dropped, and must not be held.
       await channel.close()
       return undefined
     }
@@ -88,6 +88,11 @@ export async function receiveSession(
   }
 }
 
+/** The signals that a client may send (RFC 4254 section 6.10). */
+export const sendableSignals: ReadonlySet<string> = new Set(
+  'ABRT ALRM FPE HUP INT KILL PIPE QUIT SEGV TERM USR1 USR2'.split(' '),
+)
+
 async function* eventsOf(channel: Channel): AsyncGenerator<SessionEvent> {
   for await (const asked of channel.requests) {
     const request = readRequest(asked.type, asked.payload)
@@ -100,17 +105,17 @@ async function* eventsOf(channel: Channel): AsyncGenerator<SessionEvent> {
 async function exit(channel: Channel, how: number | Exit): Promise<void> {
   const { name, payload } = writeRequest(typeof how === 'number' ? { type: 'exit-status', status: how } : how)
   try {
-    // First the status: a client may close at EOF, and would not hear it any more.
+    // First the status: a client may close at EOF, and would not receive it.
     await channel.request(name, payload)
     await channel.end()
   } catch (error) {
-    // Whom it was for is gone.
+    // The client is gone.
     if (!(error instanceof ChannelClosed) && !(error instanceof ConnectionEnded)) throw error
   }
   await channel.close()
 }
 
-/** What a client asks of a session. */
+/** A client's request for a session. */
 export interface SessionOptions {
   readonly program: Program
   readonly pty?: Pty
@@ -122,7 +127,7 @@ export interface SessionOptions {
 /** A session as its client sees it. */
 export interface RunningSession extends AsyncDisposable {
   readonly channel: Channel
-  /** Undefined when the server did not say. */
+  /** Undefined: the server did not report it. */
   readonly exit: Promise<Exit | undefined>
   resize(size: Size): Promise<void>
   signal(name: string): Promise<void>
@@ -133,7 +138,7 @@ export class SessionRefused extends Error {
   override readonly name = 'SessionRefused'
 }
 
-/** Opens a session and starts its program. Throws SessionRefused when the server does not want to. */
+/** Throws SessionRefused when the server refuses. */
 export async function startSession(
   connection: Pick<Connection, 'open'>,
   options: SessionOptions,
@@ -144,7 +149,7 @@ export async function startSession(
     return channel.request(name, payload, wantReply)
   }
   const wanted: Promise<boolean>[] = []
-  // All in one go: the replies come in order, and waiting for each would cost a round trip.
+  // All at once: replies come in order, and waiting for each would cost a round trip.
   if (options.agent) wanted.push(ask({ type: 'auth-agent-req@openssh.com' }, true).then(() => true))
   if (options.pty) wanted.push(ask({ type: 'pty-req', pty: options.pty }, true))
   for (const [name, value] of Object.entries(options.env ?? {}))

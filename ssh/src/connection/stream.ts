@@ -1,10 +1,10 @@
-// A channel as a stream of Node, for whoever needs one: another SSH connection through this one, a pipe to a
+// A channel as a stream of Node, for code that needs one: another SSH connection through this one, a pipe to a
 // program. Its buffers are the channel's: nothing is taken from the channel before somebody reads, and
 // writing waits for the window. What comes on stderr is not part of it.
 import { Duplex } from 'node:stream'
 import type { Channel } from './channel.ts'
 
-/** The channel as a Duplex of Node, for code that wants one. */
+/** For code that wants a Duplex of Node. */
 export function channelStream(channel: Channel): Duplex {
   const pull = async (): Promise<void> => {
     for (;;) {

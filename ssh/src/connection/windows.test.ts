@@ -8,7 +8,7 @@ const options = { largest_bytes: 2 * MiB, mostChannels: 256 }
 beforeEach(() => void vi.useFakeTimers({ toFake: ['performance'], now: 0 }))
 afterEach(() => void vi.useRealTimers())
 
-/** Bytes pass as they come; how much the peer could have sent. */
+/** Reads bytes as they come; returns how much the peer could have sent. */
 function pass(window: Window, bytes: number, every_ms: number): number {
   let granted = window.size_bytes
   for (let passed = 0; passed < bytes; passed += 32 * KiB) {

@@ -1,6 +1,6 @@
 // The windows of all channels of one connection. A window is a promise to hold as much for the peer as it may
 // send before somebody reads, so that all of them together must be what one connection may make us hold.
-// Every channel has a small one at least. What is above that comes out of what all share, to whoever uses it:
+// Every channel has a small one at least. What is above that comes out of what all share, to its users:
 // a channel whose reader keeps up gets twice as much with every window that passes, until it has the largest,
 // or as much as is left for the others; one whose reader is slow gives back half of it with every step. Of
 // what is shared, one half is for that alone; the other half also lets the first few channels begin with a
@@ -9,23 +9,22 @@
 export interface Windows {
   /** For a channel that is about to be opened. */
   open(): Window
-  /** All windows can never be more than this together. */
+  /** The bound of all windows together. */
   readonly most_bytes: number
 }
 
 export interface Window {
-  /** What the peer may send before anything is read. */
+  /** Sent by the peer before anything is read. */
   readonly size_bytes: number
   /**
-   * So many bytes were read: what the peer may send in addition, 0 while it is not worth a message. It grows
-   * only if it may.
+   * Notes read bytes. Returns what the peer may send in addition, 0 while it is not worth a message. The
+   * window grows only if it may.
    */
   taken(bytes: number, mayGrow?: boolean): number
   close(): void
 }
 
 export interface WindowsOptions {
-  /** Of one channel. */
   readonly largest_bytes: number
   readonly mostChannels: number
 }
@@ -33,7 +32,7 @@ export interface WindowsOptions {
 const least_bytes = 32 * 1024
 const first_bytes = 256 * 1024
 const shared_bytes = 8 * 1024 * 1024
-/** At first nobody takes more than this part of what is left. */
+/** A new window takes at most this part of what is left. */
 const firstPart = 8
 /** The window is opened again in steps of this part of it. */
 const creditSteps = 8
@@ -48,14 +47,14 @@ export function windowsOf({ largest_bytes, mostChannels }: WindowsOptions): Wind
     most_bytes: shared_bytes + mostChannels * least,
     open() {
       const forFirst = Math.max(0, Math.floor((free_bytes - shared_bytes / 2) / firstPart))
-      /** What it has out of what all share. */
+      /** Taken out of the shared memory. */
       let extra_bytes = Math.min(first_bytes, largest_bytes, least + forFirst) - least
       let read_bytes = 0
       let given_at: number | undefined
       let closed = false
       free_bytes -= extra_bytes
 
-      /** How much the window grows now; less than nothing: it shrinks. */
+      /** Negative: the window shrinks. */
       const change = (mayGrow: boolean): number => {
         const now = performance.now()
         const before = given_at

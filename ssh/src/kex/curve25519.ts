@@ -28,5 +28,5 @@ const agreement = paired(x25519Pair, (theirs) => {
 })
 
 export const curve25519 = direct('curve25519-sha256', 'sha256', agreement)
-/** The same under the name that it had before it was standardised. */
+/** Under its name from before it was standardised. */
 export const curve25519Libssh = direct('curve25519-sha256@libssh.org', 'sha256', agreement)

@@ -72,7 +72,7 @@ function subjectPublicKey({ prime, generator }: Group, value: Buffer): Buffer {
   return der(0x30, algorithm, der(0x03, Buffer.of(0), integer(value)))
 }
 
-/** The y of such a key of our own. */
+/** The y of a key of our own. */
 function valueIn(spki: Buffer): Buffer {
   const step = (at: number): { body: number; end: number } => {
     const short = spki[at + 1]!

@@ -1,8 +1,8 @@
 // diffie-hellman-group-exchange-sha256 (RFC 4419): the client says how large a prime it wants, the server
 // sends one. As a server we answer with a prime of RFC 3526, and as a client we take those alone, up to 4096
 // bits: the number comes from a device that nobody has accepted yet. Whether another one is a safe prime
-// would take OpenSSL 128 rounds of Miller-Rabin for it and as many for its half, seconds of a thread for
-// whoever asks. So an sshd that has primes of its own (/etc/ssh/moduli) is not reached in this way. It need
+// would take OpenSSL 128 rounds of Miller-Rabin for it and as many for its half, seconds of a thread at
+// the wish of any peer. So an sshd that has primes of its own (/etc/ssh/moduli) is not reached in this way. It need
 // not be: every OpenSSH whose host key signatures we take (SHA-2 or ECDSA, from 5.7 on) has ECDH, too, unless
 // its owner has taken away all but this; which is why this is the last that our client offers.
 //   client  byte 34, uint32 min, uint32 wanted, uint32 max
@@ -26,8 +26,8 @@ export interface GroupRequest {
 }
 
 /**
- * What our client asks for; one without primes of its own, such as OpenSSH's without its file, answers with
- * one of RFC 3526.
+ * The request of our client; a server without primes of its own, such as OpenSSH without its file, answers
+ * with a group of RFC 3526.
  */
 export const ourWish: GroupRequest = { min: 2048, wanted: 3072, max: 4096 }
 const ourGroups: readonly (readonly [bits: number, name: string])[] = [
@@ -38,7 +38,7 @@ const ourGroups: readonly (readonly [bits: number, name: string])[] = [
   [8192, 'modp18'],
 ]
 
-/** The smallest of our groups that is as large as was wanted, or else the largest that the client takes. */
+/** The smallest of our groups that is as large as requested, or else the largest that the client accepts. */
 export function groupFor(wish: GroupRequest): Group {
   const allowed = ourGroups.filter(([bits]) => bits >= wish.min && bits <= wish.max)
   const chosen = allowed.find(([bits]) => bits >= wish.wanted) ?? allowed.at(-1)

@@ -12,21 +12,20 @@ export interface Started {
 }
 
 export interface Agreement {
-  /** The client's half: its value, and what it makes of the server's. */
+  /** The client's half: its value, and the function of the server's. */
   start(): Promise<Started>
-  /** The server's half, in one go. */
   respond(theirs: Buffer): Promise<{ readonly value: Buffer; readonly secret: Buffer }>
 }
 
-/** What one side makes for one exchange: a value for the other, and the product with the other's. */
+/** One side's half of one exchange: a value for the other side, and the product with the other's. */
 export interface Pair {
   readonly value: Buffer
   product(theirs: Buffer): Buffer | Promise<Buffer>
 }
 
 /**
- * Both sides do the same, and the secret is the product, as a number. `check` throws at a value before
- * anything is made for it.
+ * Both sides do the same, and the secret is the product, as a number. `check` throws for a bad value before
+ * any work is done.
  */
 export function paired(make: () => Pair | Promise<Pair>, check: (theirs: Buffer) => void): Agreement {
   const finish = async (pair: Pair, theirs: Buffer): Promise<Buffer> =>

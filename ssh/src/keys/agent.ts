@@ -30,7 +30,7 @@ const longestAnswer_bytes = 256 * 1024
 /** Signing may wait for a person. */
 const wait_ms = 120_000
 
-/** Asks once, over a connection of its own. */
+/** Over a connection of its own. */
 async function ask(socketPath: string, request: Buffer, expected: number): Promise<Reader> {
   return new Promise((resolve, reject) => {
     const socket = connect(socketPath)
@@ -55,7 +55,7 @@ async function ask(socketPath: string, request: Buffer, expected: number): Promi
   })
 }
 
-/** The keys of the agent behind a socket, such as that of SSH_AUTH_SOCK. They sign in the agent. */
+/** Behind a socket, such as that of SSH_AUTH_SOCK. The keys sign in the agent. */
 export async function agentKeys(socketPath: string): Promise<AgentKey[]> {
   try {
     const answer = await ask(socketPath, Buffer.of(listRequest), listAnswer)

@@ -59,7 +59,7 @@ function words(bytes: Buffer): Uint32Array {
 }
 
 /**
- * Mixes a key into the subkeys, then replaces the whole table by what it encrypts, salt mixed in if there is
+ * Mixes a key into the subkeys, then replaces the whole table by its encryption, with the salt if there is
  * one.
  */
 function expand(table: Uint32Array, key: Uint32Array, salt: Uint32Array | undefined): void {

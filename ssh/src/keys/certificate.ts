@@ -11,9 +11,8 @@ import { plainName, readCertifiedKey } from './certified-key.ts'
 import { KeyFormatError } from './public-key.ts'
 import { signatureAlgorithms, verifySignature } from './signature.ts'
 
-/** A certificate of OpenSSH, signed by the authority that it names. */
+/** OpenSSH's format, signed by the authority that it names. */
 export interface Certificate {
-  /** The plain public key that it is for. */
   readonly key: Buffer
   readonly kind: 'user' | 'host'
   readonly serial: bigint
@@ -24,7 +23,6 @@ export interface Certificate {
   readonly validBefore: bigint
   readonly criticalOptions: ReadonlyMap<string, Buffer>
   readonly extensions: ReadonlyMap<string, Buffer>
-  /** The key that signed it. */
   readonly authority: Buffer
 }
 
@@ -112,18 +110,18 @@ function pairs(packed: Buffer): Map<string, Buffer> {
   return found
 }
 
-/** What somebody wants to use a certificate for. */
+/** The intended use of a certificate. */
 export interface CertificateUse {
   readonly kind: 'user' | 'host'
-  /** The blobs of the authorities that are trusted. */
+  /** Trusted, as blobs. */
   readonly authorities: readonly Buffer[]
   /** The user or host name that must be among the principals. */
   readonly principal: string
-  /** Undefined: its times do not count, because no clock can be trusted and something else limits its use. */
+  /** Undefined: times do not count, because no clock can be trusted and something else limits the use. */
   readonly now: Date | undefined
-  /** Where the holder comes from, for `source-address`. */
+  /** The address of the holder, for `source-address`. */
   readonly address?: string | undefined
-  /** Critical options of the caller's: the certificate must have each of them, with this value. */
+  /** Options that the certificate must have, with these values. */
   readonly criticalOptions?: ReadonlyMap<string, Uint8Array>
 }
 
@@ -132,7 +130,7 @@ export type CertificateResult =
   | { readonly allowed: true; /** The one command that may run. */ readonly forceCommand: string | undefined }
   | { readonly allowed: false; readonly because: string }
 
-/** What a certificate allows. A critical option that is not known here forbids all. */
+/** An unknown critical option forbids everything. */
 export function judgeCertificate(certificate: Certificate, use: CertificateUse): CertificateResult {
   const refused = (because: string): CertificateResult => ({ allowed: false, because })
   const now = use.now && BigInt(Math.floor(use.now.getTime() / 1000))
@@ -142,8 +140,8 @@ export function judgeCertificate(certificate: Certificate, use: CertificateUse):
   if (certificate.kind !== use.kind) return refused(`It is a certificate for a ${certificate.kind}.`)
   if (now !== undefined && now < certificate.validAfter) return refused('It is not valid yet.')
   if (now !== undefined && now >= certificate.validBefore) return refused('It has expired.')
-  // OpenSSH took an empty list for everyone once; nobody is the safer reading.
-  if (!certificate.principals.includes(use.principal)) return refused('It is for somebody else.')
+  // OpenSSH once took an empty list for everyone; nobody is the safer reading.
+  if (!certificate.principals.includes(use.principal)) return refused('It is for another user or host.')
   for (const [name, value] of demanded)
     if (!certificate.criticalOptions.get(name)?.equals(new Writer(value.length + 4).string(value).bytes()))
       return refused(`It is for another ${name}.`)

@@ -1,11 +1,11 @@
-// What the blob of a certificate says about the plain key that it is for. Reading it proves nothing: whether
-// the certificate is signed, and by whom, is for certificate.ts. The blob begins with
+// The plain key that the blob of a certificate is for. Reading it proves nothing: whether
+// the certificate is signed, and by which key, is for certificate.ts. The blob begins with
 //   string type, string nonce, the fields of the public key
 import { Writer, type Reader } from '../wire.ts'
 import { KeyFormatError, parsePublicKeyBlob } from './public-key.ts'
 
 const suffix = /-cert-v01@openssh\.com$/
-/** Strings between the nonce and the serial; all but the last of them are the same as in the plain key. */
+/** Strings between the nonce and the serial; all but the last are those of the plain key. */
 const keyFields: Readonly<Record<string, number>> = {
   'ssh-rsa': 2,
   'ssh-ed25519': 1,
@@ -16,10 +16,7 @@ const keyFields: Readonly<Record<string, number>> = {
   'sk-ecdsa-sha2-nistp256@openssh.com': 3,
 }
 
-/**
- * `ssh-ed25519-cert-v01@openssh.com` is about `ssh-ed25519`; undefined for anything that is no certificate's
- * name.
- */
+/** `ssh-ed25519-cert-v01@openssh.com` is about `ssh-ed25519`; undefined: not the name of a certificate. */
 export function plainName(name: string): string | undefined {
   if (!suffix.test(name)) return undefined
   return name.startsWith('sk-') ? name.replace(suffix, '@openssh.com') : name.replace(suffix, '')
@@ -29,7 +26,7 @@ export function certificateName(plain: string): string {
   return `${plain.replace(/@openssh\.com$/, '')}-cert-v01@openssh.com`
 }
 
-/** Reads a certificate up to its serial, and returns the blob of the plain key. Throws a KeyFormatError. */
+/** Returns the blob of the plain key. Throws a KeyFormatError. */
 export function readCertifiedKey(reader: Reader): Buffer {
   const type = plainName(reader.text())
   const fields = type === undefined ? undefined : keyFields[type]

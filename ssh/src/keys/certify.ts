@@ -5,23 +5,22 @@ import { Writer } from '../wire.ts'
 import { certificateName } from './certified-key.ts'
 import type { PrivateKey } from './private-key.ts'
 
-/** What a certificate says about its key. */
+/** The statements of a certificate about its key. */
 export interface CertificateFields {
   readonly kind: 'user' | 'host'
   /** For logs. */
   readonly id: string
-  /** The names of users or hosts that it is for. */
   readonly principals: readonly string[]
   /** Seconds since 1970. */
   readonly validAfter: bigint
   readonly validBefore: bigint
-  /** Conditions by name; whoever does not know one of them refuses the certificate. */
+  /** By name; a peer that does not know one of them refuses the certificate. */
   readonly criticalOptions?: ReadonlyMap<string, Uint8Array>
 }
 
 const noSerial = 0n
 
-/** A certificate by the authority for a public key of this type and blob, as its own type and blob. */
+/** Returns the certificate's type and blob. */
 export async function signCertificate(
   { type, blob }: Pick<PrivateKey, 'type' | 'blob'>,
   authority: PrivateKey,
@@ -38,7 +37,7 @@ export async function signCertificate(
   const certificate = new Writer(1_024)
     .string(name)
     .string(randomBytes(32))
-    // What follows the type in the blob of the plain key.
+    // The rest of the plain key's blob.
     .raw(blob.subarray(4 + type.length))
     .uint64(noSerial)
     .uint32(kind === 'user' ? 1 : 2)
@@ -54,7 +53,7 @@ export async function signCertificate(
   return { type: name, blob: Buffer.from(certificate.string(signature).bytes()) }
 }
 
-/** The key with a certificate by the authority; it is shown instead of the plain key. */
+/** The key with a certificate by the authority, which replaces the plain key. */
 export async function certify(
   key: PrivateKey,
   authority: PrivateKey,

@@ -6,13 +6,12 @@ import { certify } from './certify.ts'
 import type { PrivateKey } from './private-key.ts'
 import { KeyFormatError } from './public-key.ts'
 
-/** The beginning of time, and a moment that never comes. */
+/** The beginning and the end of time. */
 const [always, never] = [0n, 2n ** 64n - 1n]
 
 /**
- * The key as a host key with a certificate by the authority, for a host of this name. It is valid without a
- * limit in time, because clocks of small devices are wrong: it is as good as the authority's own key, and
- * must be as short-lived as the process that holds both.
+ * The certificate is valid for ever, because clocks of small devices are wrong: it is as good as the
+ * authority's own key, and must be as short-lived as the process that holds both.
  */
 export async function certifyHostKey(
   key: PrivateKey,

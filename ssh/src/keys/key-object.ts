@@ -18,21 +18,21 @@ export const curves: Readonly<Record<string, Curve>> = {
   nistp521: { crv: 'P-521', bytes: 66, hash: 'sha512' },
 }
 
-/** A public key that was parsed, ready to verify with. */
+/** A parsed public key, ready to verify with. */
 export interface KnownKey {
   readonly type: string
   readonly bits: number | null
   readonly object: KeyObject
-  /** The hash of an ECDSA signature by this key. */
+  /** The hash of an ECDSA signature; null for other keys. */
   readonly hash: string | null
-  /** What a security key was made for; null for other keys. */
+  /** The application of a security key; null for other keys. */
   readonly application: Buffer | null
 }
 
 const mostKept = 512
 const kept = new Map<string, KnownKey>()
 
-/** Throws a KeyFormatError for anything but one well-formed key. */
+/** Throws a KeyFormatError unless it is one well-formed key. */
 export function knownKey(blob: Buffer): KnownKey {
   const name = blob.toString('latin1')
   const found = kept.get(name)

@@ -29,22 +29,21 @@ import { algorithmsOf, signData } from './signature.ts'
 /** A private key in memory. */
 export interface PrivateKey {
   readonly type: string
-  /** The blob of its public key. */
   readonly blob: Buffer
   readonly comment: string
-  /** What it can sign with, best first. */
+  /** Best first. */
   readonly algorithms: readonly string[]
   sign(algorithm: string, data: Buffer): Promise<Buffer>
   readonly object: KeyObject
 }
 
-/** The file is encrypted and no passphrase, or a wrong one, was given. */
+/** The file is encrypted, and the passphrase is missing or wrong. */
 export class PassphraseNeeded extends Error {
   override readonly name = 'PassphraseNeeded'
 }
 
 const magic = Buffer.from('openssh-key-v1\0')
-/** More would stop us for minutes: the file says how often its passphrase is hashed. */
+/** More would take minutes: the file sets how often its passphrase is hashed. */
 const mostRounds = 1_000
 const ownRounds = 24
 const longestFile = 65_536
@@ -64,7 +63,7 @@ const fileCiphers: Readonly<
   'aes256-gcm@openssh.com': { algorithm: 'aes-256-gcm', key: 32, iv: 12, tag: 16 },
 }
 
-/** A private key of node:crypto as one that can be a host key or log in. */
+/** For keys of node:crypto. */
 export function privateKeyFrom(object: KeyObject, comment = ''): PrivateKey {
   const blob = blobOf(object)
   const { type } = parsePublicKeyBlob(blob)
@@ -83,7 +82,7 @@ export function privateKeyFrom(object: KeyObject, comment = ''): PrivateKey {
   }
 }
 
-/** Makes a new key: Ed25519, ECDSA on P-256, or RSA of 3072 bits. */
+/** Ed25519, ECDSA on P-256, or RSA of 3072 bits. */
 export function generatePrivateKey(type: 'ed25519' | 'ecdsa' | 'rsa' = 'ed25519', comment = ''): PrivateKey {
   const { privateKey } =
     type === 'ed25519'
@@ -94,7 +93,7 @@ export function generatePrivateKey(type: 'ed25519' | 'ecdsa' | 'rsa' = 'ed25519'
   return privateKeyFrom(privateKey, comment)
 }
 
-/** Reads a key file of OpenSSH, or one in PEM. Throws PassphraseNeeded, or KeyFormatError. */
+/** A file of OpenSSH, or in PEM. Throws PassphraseNeeded, or KeyFormatError. */
 export function parsePrivateKey(file: string | Buffer, passphrase?: string): PrivateKey {
   const text = file.toString()
   if (text.length > longestFile) throw new KeyFormatError('The key file is far too long.')
@@ -150,7 +149,7 @@ function decrypt(
   const reader = new Reader(options)
   const [salt, rounds] = [reader.string(), reader.uint32()]
   if (rounds < 1 || rounds > mostRounds)
-    throw new KeyFormatError('The key file wants its passphrase hashed too often.')
+    throw new KeyFormatError('The key file requires too many rounds of hashing.')
   const derived = bcryptPbkdf(Buffer.from(passphrase), salt, rounds, known.key + known.iv)
   const [key, iv] = [derived.subarray(0, known.key), derived.subarray(known.key)]
   try {
@@ -211,7 +210,7 @@ function readNumbers(reader: Reader): webcrypto.JsonWebKey {
   return { kty: 'EC', crv: curve.crv, x: text(x), y: text(y), d: text(full) }
 }
 
-/** As `ssh-keygen` writes it; encrypted if there is a passphrase. */
+/** In the form of `ssh-keygen`; encrypted if there is a passphrase. */
 export function privateKeyFile(key: PrivateKey, passphrase = ''): string {
   const inner = new Writer(2_048)
   const check = randomBytes(4)

@@ -17,7 +17,7 @@ import {
 } from '../index.ts'
 import { times } from '../../../tests/harness/tier.ts'
 
-// Finding the primes of an RSA key takes as long as it takes.
+// Finding the primes of an RSA key can take long.
 vi.setConfig({ testTimeout: 120_000 })
 
 // Made once by ssh-keygen, because OpenSSH 10 can no longer make or read DSA keys.
@@ -58,7 +58,7 @@ function make(name: string, ...args: string[]): string {
   return readFileSync(path.join(folder, `${name}.pub`), 'utf8')
 }
 
-/** What ssh-keygen says of a line: its size and its fingerprint. */
+/** The size and the fingerprint by ssh-keygen. */
 function listed(line: string, hash: 'md5' | 'sha256'): { bits: number; fingerprint: string } {
   const file = path.join(folder, 'listed.pub')
   writeFileSync(file, `${line}\n`)
@@ -193,7 +193,7 @@ describe('the blob', () => {
     [
       'another type inside',
       line('ssh-rsa', e, n).replace('ssh-rsa', 'ssh-ed25519'),
-      'The key is not of the type that its line says.',
+      'The key does not have the type that its line names.',
     ],
     ['an RSA key without a modulus', line('ssh-rsa', e), 'The key is cut short.'],
     ['an RSA key with a third number', line('ssh-rsa', e, n, e), 'There are bytes after the end of the key.'],

@@ -12,12 +12,12 @@
 //   sk-…@openssh.com    as the type it is named after, then string application
 import { createHash, createPublicKey } from 'node:crypto'
 
-/** These bytes, or this text, are not the key that they say they are. */
+/** Malformed bytes or text of a key. */
 export class KeyFormatError extends Error {
   override readonly name = 'KeyFormatError'
 }
 
-/** A public key as its line says it. */
+/** The fields of a public key's line. */
 export interface PublicKeyLine {
   readonly type: string
   readonly blob: Buffer
@@ -43,7 +43,7 @@ const curves: Readonly<Record<string, { readonly crv: string; readonly bytes: nu
   nistp521: { crv: 'P-521', bytes: 66 },
 }
 
-/** Reads what follows the type in a blob; returns the size where it is a choice. */
+/** Reads the fields after the type; returns the size where it varies. */
 type Body = (reader: Reader) => number | null
 
 const bodies: ReadonlyMap<string, Body> = new Map<string, Body>([
@@ -57,7 +57,7 @@ const bodies: ReadonlyMap<string, Body> = new Map<string, Body>([
   ['sk-ecdsa-sha2-nistp256@openssh.com', withApplication(ecdsa('nistp256'))],
 ])
 
-/** Reads a line of `authorized_keys` without options, or of a `.pub` file. Throws KeyFormatError. */
+/** Without options, or of a `.pub` file. Throws KeyFormatError. */
 export function parsePublicKeyLine(text: string): PublicKeyLine {
   if (text.length > longestLine) throw new KeyFormatError('The key is far too long.')
   const line = text.trim()
@@ -88,11 +88,11 @@ export function parsePublicKeyLine(text: string): PublicKeyLine {
   if (base64 === '' || blob.toString('base64') !== base64)
     throw new KeyFormatError('The key after its type is not base64.')
   const key = parsePublicKeyBlob(blob)
-  if (key.type !== type) throw new KeyFormatError('The key is not of the type that its line says.')
+  if (key.type !== type) throw new KeyFormatError('The key does not have the type that its line names.')
   return { type, blob, comment: comment.trim(), bits: key.bits }
 }
 
-/** The same for a blob without its line, as it comes in messages. Certificates are read by certificate.ts. */
+/** For a blob without its line, as in messages. certificate.ts reads certificates. */
 export function parsePublicKeyBlob(blob: Buffer): { readonly type: string; readonly bits: number | null } {
   const reader = read(blob)
   const type = reader.string().toString('latin1')
@@ -124,7 +124,7 @@ export function publicKeyLine(type: string, blob: Uint8Array): string {
 function read(blob: Buffer): Reader {
   let at = 0
   const string = (): Buffer => {
-    // Lengths are compared with what is left, never added up first: they are a stranger's.
+    // Lengths are untrusted: they are compared with what is left, never added up first.
     if (blob.length - at < 4) throw new KeyFormatError('The key is cut short.')
     const length = blob.readUInt32BE(at)
     if (length > blob.length - at - 4) throw new KeyFormatError('The key is cut short.')
@@ -193,7 +193,7 @@ function ecdsa(name: string): Body {
   }
 }
 
-/** Keys that live on a security token name the application they were made for, `ssh:` as a rule. */
+/** Keys on a security token name their application, usually `ssh:`. */
 function withApplication(body: Body): Body {
   return (reader) => {
     const bits = body(reader)

@@ -18,9 +18,7 @@ afterAll(() => where[Symbol.dispose]())
 const sha256 = (bytes: Uint8Array): Buffer => createHash('sha256').update(bytes).digest()
 const text = Buffer.from('what was signed')
 
-/**
- * The bytes that `ssh-keygen -Y sign` signs (OpenSSH's PROTOCOL.sshsig), and the file that it would write.
- */
+/** The input of `ssh-keygen -Y sign` (OpenSSH's PROTOCOL.sshsig), and its file. */
 async function sshsig(
   blob: Buffer,
   signer: (data: Buffer) => Promise<Buffer>,

@@ -23,7 +23,7 @@ import { plainName, readCertifiedKey } from './certified-key.ts'
 import { knownKey, type KnownKey } from './key-object.ts'
 import { KeyFormatError } from './public-key.ts'
 
-/** Every algorithm that `verifySignature` knows, as `server-sig-algs` lists them (RFC 8308 section 3.1). */
+/** The algorithms of `verifySignature`, for `server-sig-algs` (RFC 8308 section 3.1). */
 export const signatureAlgorithms: readonly string[] = [
   'ssh-ed25519',
   'sk-ssh-ed25519@openssh.com',
@@ -35,7 +35,7 @@ export const signatureAlgorithms: readonly string[] = [
   'rsa-sha2-256',
 ]
 
-/** The algorithms that a key of this type can sign with, best first. */
+/** Best first. */
 export function algorithmsOf(keyType: string): readonly string[] {
   if (keyType === 'ssh-rsa') return ['rsa-sha2-512', 'rsa-sha2-256']
   return signatureAlgorithms.includes(keyType) ? [keyType] : []
@@ -68,8 +68,8 @@ export async function signData(key: KeyObject, algorithm: string, data: Buffer):
 }
 
 /**
- * Whether this is a signature of the data by the key with the algorithm; anything malformed is not. For a
- * certificate and its name of an algorithm: by the key that the certificate is for, whoever signed that.
+ * False for anything malformed. For a certificate and its name of an algorithm: by the key of the
+ * certificate, by any authority.
  */
 export async function verifySignature(
   blob: Buffer,
@@ -101,7 +101,7 @@ export async function verifySignature(
 async function verifyPlain(key: KnownKey, algorithm: string, bytes: Buffer, data: Buffer): Promise<boolean> {
   if (key.type === 'ssh-rsa') {
     const size = Math.ceil(key.bits! / 8)
-    // Some peers leave leading zeros away; node:crypto wants the full length.
+    // Some peers drop leading zeros; node:crypto wants the full length.
     const full = bytes.length < size ? Buffer.concat([Buffer.alloc(size - bytes.length), bytes]) : bytes
     return verifying(rsaHash(algorithm), data, { key: key.object }, full)
   }
@@ -128,7 +128,7 @@ async function verifySecurityKey(
     .uint32(counter)
     .raw(hash('sha256', data, 'buffer'))
     .bytes()
-  // Somebody touched the token: without that a stolen computer could sign by itself.
+  // The token was touched: without that a stolen computer could sign by itself.
   return (flags & userPresent) !== 0 && verifyPlain(key, key.type, bytes, signed)
 }
 

@@ -1,5 +1,5 @@
 // The files that an SFTP server shows: a face, and the one implementation of it over the files of this
-// machine, as far as the user who runs it may see them. Whoever wants to show less wraps the face.
+// machine, as far as the user who runs it may see them. To show less, wrap the face.
 import { constants, type Dirent, type Stats } from 'node:fs'
 import * as fs from 'node:fs/promises'
 import path from 'node:path'
@@ -23,7 +23,7 @@ export interface OpenFile {
   close(): Promise<void>
 }
 
-/** Sizes of a file system, as `statvfs` tells them. */
+/** The sizes of a file system, as in `statvfs`. */
 export interface Space {
   readonly block_bytes: number
   readonly blocks: number
@@ -39,7 +39,7 @@ export interface FileSystem {
   open(file: string, flags: number, mode: number): Promise<OpenFile>
   stat(file: string): Promise<Attributes>
   lstat(file: string): Promise<Attributes>
-  /** Without following a link, the size cannot be changed, nor the mode of a link. */
+  /** Without following a link, neither the size nor the mode of a link can be changed. */
   change(file: string, attributes: Attributes, followLink: boolean): Promise<void>
   list(folder: string): AsyncIterable<Entry>
   remove(file: string): Promise<void>
@@ -53,7 +53,7 @@ export interface FileSystem {
   space(file: string): Promise<Space>
 }
 
-/** The files of this machine, with paths relative to a home. It limits nobody: the process does. */
+/** Paths are relative to a home. The process, not this, limits access. */
 export function localFiles(home: string): FileSystem {
   const at = (file: string): string => path.resolve(home, file)
   return {
@@ -93,7 +93,7 @@ export function localFiles(home: string): FileSystem {
     },
     async rename(from, to, overwrite) {
       if (overwrite) return fs.rename(at(from), at(to))
-      // Version 3 does not overwrite (section 6.5): a link fails where something is, and is not there
+      // Version 3 does not overwrite (section 6.5): a link fails where something is, and never exists
       // half-way.
       const moved = await fs.lstat(at(from))
       if (moved.isDirectory()) {
@@ -113,7 +113,7 @@ export function localFiles(home: string): FileSystem {
   }
 }
 
-/** Opens the name and not what it names: needs no right to read it. Node does not name this flag of Linux. */
+/** Opens the name and not its target: needs no right to read it. Node does not name this flag of Linux. */
 const O_PATH = 0o10000000
 
 /** As fchmodat(3) does it, because there is no call for it that does not follow links. */
@@ -140,7 +140,7 @@ async function* entryOf(folder: string, entry: Dirent): AsyncGenerator<Entry> {
   try {
     yield { name: entry.name, attributes: attributesOf(await fs.lstat(path.join(folder, entry.name))) }
   } catch {
-    // It was removed while we were reading the folder.
+    // The file was removed while we were reading the folder.
   }
 }
 

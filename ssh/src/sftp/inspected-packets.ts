@@ -4,13 +4,13 @@ import { ProtocolError } from '../errors.ts'
 import { Writer } from '../wire.ts'
 import { longestHandle_bytes, Sftp, Status, version } from './protocol.ts'
 
-/** Of a request without data: two paths and more. */
+/** The longest request without data: two paths and more. */
 const longestRequest_bytes = 34_000
 /** Length, type and number. */
 export const headEnd = 9
 const shortestAnswer = 5
 
-/** A request of data is looked at up to its data, any other as a whole. */
+/** A request with data is inspected up to its data, any other as a whole. */
 export function requestNeeds(head: Buffer, length: number): number {
   const type = head.readUInt8(4)
   if (type !== Sftp.write) {
@@ -23,7 +23,7 @@ export function requestNeeds(head: Buffer, length: number): number {
   const needed = headEnd + 4 + handle + 8 + 4
   if (needed > length + 4) throw new ProtocolError('An SFTP request is cut short.')
   if (head.length >= needed && head.readUInt32BE(needed - 4) !== length + 4 - needed)
-    throw new ProtocolError('An SFTP request has data of another length than it says.')
+    throw new ProtocolError('An SFTP request has a wrong data length.')
   return needed
 }
 
@@ -38,7 +38,7 @@ export function answerNeeds(head: Buffer, length: number): number {
     case Sftp.data:
       if (length < shortestAnswer + 4) throw new ProtocolError('An SFTP answer is cut short.')
       if (type === Sftp.data && head.length > headEnd && head.readUInt32BE(headEnd) !== length - 9)
-        throw new ProtocolError('An SFTP answer has data of another length than it says.')
+        throw new ProtocolError('An SFTP answer has a wrong data length.')
       return headEnd + 4
     case Sftp.attrs:
       return Math.min(length + 4, headEnd + 12)
@@ -47,12 +47,12 @@ export function answerNeeds(head: Buffer, length: number): number {
   }
 }
 
-/** INIT of the version that is understood here: another one would have other requests. */
+/** INIT of version 3: another version would have other requests. */
 export function begin(): Buffer {
   return new Writer(headEnd).uint32(5).byte(Sftp.init).uint32(version).bytes()
 }
 
-/** Asks for what every server answers, and nobody learns anything from. */
+/** A request that every server answers, and that reveals nothing. */
 export function harmlessRequest(id: number): Buffer {
   return new Writer(16).uint32(10).byte(Sftp.lstat).uint32(id).string('/').bytes()
 }

@@ -4,7 +4,7 @@
 // harmless one with the same number goes there instead, and the answer to that becomes "permission denied".
 // So each request keeps one answer, in its place, whatever else is on its way.
 //
-// What is refused depends on the request alone. Everything else, such as which handle is which file, is kept
+// A refusal depends on the request alone. Everything else, such as which handle is which file, is kept
 // within a bound, and no more is said of files behind it. Only version 3 is understood.
 import { createHash } from 'node:crypto'
 import { ProtocolError } from '../errors.ts'
@@ -14,7 +14,7 @@ import { answerNeeds, begin, denied, harmlessRequest, headEnd, requestNeeds } fr
 import { PacketScanner, type PacketReader } from './packet-scanner.ts'
 import { Open, readAttributes, Sftp, Status, version } from './protocol.ts'
 
-/** What became of a file or a folder. */
+/** An operation on a file or a folder, and its outcome. */
 export interface SftpOperation {
   readonly kind:
     | 'read'
@@ -30,15 +30,15 @@ export interface SftpOperation {
   readonly path: string
   /** The other path of a rename, a link or a copy. */
   readonly target?: string
-  /** Of a read or a write. */
+  /** The bytes that were read or written. */
   readonly bytes: number
-  /** In hex: the whole file passed, in order, and the server took or gave it all. */
+  /** In hex: the whole file passed, in order and without a failure of the server. */
   readonly sha256?: string
-  /** The sentence with which it was refused; absent: it was done, as far as there are bytes. */
+  /** The sentence of the refusal; absent: the operation succeeded. */
   readonly refused?: string
 }
 
-/** What is not allowed, each with a sentence for the client. */
+/** Forbidden operations, each with a sentence for the client. */
 export interface SftpRestrictions {
   readonly reads?: string | undefined
   readonly writes?: string | undefined
@@ -49,37 +49,37 @@ export interface SftpHash {
   update(bytes: Uint8Array): void
   /** In hex; undefined: it could not be computed. */
   digest(): string | Promise<string | undefined>
-  /** Nobody will ask for it. */
+  /** The hash is not needed. */
   drop?(): void
 }
 
-/** What an inspector does beside reading. */
+/** The receiver of reports, and the restrictions. */
 export interface SftpInspectorOptions {
   readonly restrictions?: SftpRestrictions
   /** In the order of the answers. */
   done(operation: SftpOperation): void
-  /** Makes the SHA-256 of a file; absent: it is computed here. */
+  /** Makes the SHA-256 of a file; absent: on this thread. */
   hash?(): SftpHash
-  /** From now on files are not told apart, and no more is said of them; why. */
+  /** Files can no longer be told apart, and no more operations are reported. */
   lost?(why: string): void
 }
 
 /** Reads one SFTP connection. */
 export interface SftpInspector {
-  /** The bytes that pass in place of these. Throws ProtocolError at what is no SFTP of version 3. */
+  /** The bytes that pass instead. Throws ProtocolError for anything but SFTP of version 3. */
   pass(from: Side, bytes: Buffer): Buffer[]
-  /** The connection is over: what is still open was not read or written to its end. */
+  /** The connection is over: open files were not transferred completely. */
   end(): void
 }
 
-/** Of paths, handles and requests that wait for their answer, with what each needs beside its text. */
+/** The memory of paths, handles and requests in progress, with the cost of each in addition to its text. */
 const mostHeld_bytes = 1024 * 1024
 const request_bytes = 256
 /** A file has the states of two hashes. */
 const file_bytes = 1_024
 /** Refused requests without an answer. */
 const mostRefused = 4_096
-/** Of a path that is said. */
+/** The longest path in a report. */
 const longestPath_bytes = 4_096
 const mostSizes = 16
 
@@ -92,7 +92,7 @@ const changes: Readonly<Record<number, Change>> = {
   [Sftp.symlink]: 'link',
   [Sftp.setstat]: 'change',
 }
-/** Of OpenSSH's PROTOCOL file. */
+/** Extensions that OpenSSH's PROTOCOL file describes. */
 const extendedChanges: Readonly<Record<string, Change>> = {
   'posix-rename@openssh.com': 'rename',
   'hardlink@openssh.com': 'link',
@@ -119,14 +119,13 @@ const looks: ReadonlySet<number> = new Set([
   Sftp.readlink,
 ])
 
-/** Bytes of a file in one direction. */
 interface Progress {
   bytes: number
-  /** Undefined: they did not come in order. */
+  /** Undefined: the bytes came out of order. */
   hash: SftpHash | undefined
-  /** Where the next bytes in order begin. */
+  /** The place of the next bytes in order. */
   next: number
-  /** The file is known to end there: the server said so, or the client cut it there. */
+  /** The end of the file, by the server or by a cut of the client. */
   end: number | undefined
 }
 
@@ -135,14 +134,14 @@ interface OpenFile {
   readonly flags: number
   read: Progress | undefined
   write: Progress | undefined
-  /** The server did not take something that was written. */
+  /** The server refused a write. */
   failed: boolean
   /** Writes without an answer. */
   unanswered: number
   readonly cost: number
 }
 
-/** A request that waits for its answer. */
+/** A request in progress. */
 type Waiting = { readonly cost: number } & (
   | { readonly kind: 'open'; readonly path: string; readonly flags: number }
   | { readonly kind: 'close'; readonly file: OpenFile }
@@ -155,7 +154,7 @@ type Waiting = { readonly cost: number } & (
 
 type Request = Waiting extends infer W ? (W extends Waiting ? Omit<W, 'cost'> : never) : never
 
-/** What it hands out passes in place of what it was given; without restrictions these are the same bytes. */
+/** Without restrictions the same bytes pass. */
 export function sftpInspector(options: SftpInspectorOptions): SftpInspector {
   return new Inspector(options)
 }
@@ -167,16 +166,16 @@ class Inspector implements SftpInspector {
   readonly #far: PacketScanner
   readonly #files = new Map<string, OpenFile>()
   readonly #waiting = new Map<number, Waiting>()
-  /** Numbers of refused requests, with the sentence for the answer. */
+  /** With the sentence for the answer. */
   readonly #refused = new Map<number, string>()
-  /** The size of a path, as the server said it last. */
+  /** Sizes of paths, in the server's last answer. */
   readonly #sizes = new Map<string, number>()
-  /** What the tables above hold. */
+  /** The memory of the tables above. */
   #held_bytes = 0
   #isLost = false
-  /** Operations that wait for the hash of one before them. */
+  /** Operations behind one that waits for its hash. */
   #behind: Promise<void> | undefined
-  /** What the data of the packet that was just looked at belong to. */
+  /** The target of the current packet's data. */
   #into: Progress | undefined
 
   constructor(options: SftpInspectorOptions) {
@@ -187,7 +186,7 @@ class Inspector implements SftpInspector {
   }
 
   #scanner(needs: PacketReader['needs'], look: (head: Buffer) => Buffer | undefined): PacketScanner {
-    // Of this direction: the other one may have its turn in the middle of a packet.
+    // Kept for each direction: the other one may have its turn in the middle of a packet.
     let into: Progress | undefined
     return new PacketScanner({
       needs,
@@ -215,7 +214,7 @@ class Inspector implements SftpInspector {
     this.#held_bytes = 0
   }
 
-  /** Counts what is to be held; false: there is no room, and from now on nothing is. */
+  /** False: there is no room, and reports end here. */
   #hold(cost: number): boolean {
     if (this.#isLost) return false
     this.#held_bytes += cost
@@ -237,7 +236,7 @@ class Inspector implements SftpInspector {
     this.#waiting.set(id, { ...request, cost })
   }
 
-  /** A request of the client. Gives what goes to the server in its place. */
+  /** A request of the client. Returns what the server gets instead. */
   #request(head: Buffer): Buffer | undefined {
     const reader = new Reader(head, 4)
     const type = reader.byte()
@@ -257,7 +256,7 @@ class Inspector implements SftpInspector {
     return undefined
   }
 
-  /** Why a request does not pass; undefined: it does. */
+  /** Undefined: the request passes. */
   #whyNot(type: number, extended: string, flags: number): string | undefined {
     const { reads, writes } = this.#restrictions
     if (looks.has(type) || harmless.has(extended)) return undefined
@@ -279,7 +278,7 @@ class Inspector implements SftpInspector {
       type === Sftp.open ? opened : kind ? pathOf(reader) : isOfHandle(type) ? this.#pathOfHandle(reader) : ''
     const named = type === Sftp.read || (type === Sftp.open && why === this.#restrictions.reads)
     const what = type === Sftp.write || type === Sftp.open ? 'write' : (kind ?? 'request')
-    // Of data only the first is said: the client asks on and on.
+    // Only the first refusal of data is reported: the client repeats it.
     if (type !== Sftp.read && type !== Sftp.write)
       this.#tell({ kind: named ? 'read' : what, path: path || extended, bytes: 0, refused: why })
     return harmlessRequest(id)
@@ -289,7 +288,6 @@ class Inspector implements SftpInspector {
     return this.#files.get(keyOf(reader.string()))?.path ?? ''
   }
 
-  /** Notes what a request is about. */
   #note(type: number, id: number, extended: string, reader: Reader): void {
     const kind = changes[type] ?? extendedChanges[extended]
     if (kind) return this.#noteChange(kind, id, type, reader)
@@ -349,7 +347,7 @@ class Inspector implements SftpInspector {
     this.#wait(id, { kind: 'change', operation }, from.path + to.path)
   }
 
-  /** An answer of the server. Gives what goes to the client in its place. */
+  /** An answer of the server. Returns what the client gets instead. */
   #answer(head: Buffer): Buffer | undefined {
     const reader = new Reader(head, 4)
     const type = reader.byte()
@@ -461,7 +459,7 @@ class Inspector implements SftpInspector {
     this.#tell({ kind: 'write', path, bytes: write.bytes }, digestOf(write, isWhole))
   }
 
-  /** Says it now, or behind those that wait for their hash. */
+  /** Reports now, or behind operations that wait for their hash. */
   #tell(operation: SftpOperation, digest?: ReturnType<SftpHash['digest']>): void {
     const say = (sha256: string | undefined): void =>
       this.#options.done(sha256 === undefined ? operation : { ...operation, sha256 })
@@ -490,7 +488,7 @@ function unhashed(progress: Progress): void {
   progress.hash = undefined
 }
 
-/** Bytes come for this place of the file; those in order go into its hash. */
+/** Bytes in order go into the hash. */
 function advanced(progress: Progress, offset: number, length: number): Progress {
   progress.bytes += length
   if (offset === progress.next) progress.next += length
@@ -517,7 +515,7 @@ const ofHandles: ReadonlySet<number> = new Set([
 ])
 const isOfHandle = (type: number): boolean => ofHandles.has(type)
 
-/** Requests that change files and that nobody can read one with. */
+/** Requests that change a file, so that unknown ones count as changes. */
 function isKnown(type: number, extended: string): boolean {
   if (type === Sftp.extended) return extended in extendedChanges || extended === 'copy-data'
   return type in changes || type === Sftp.write || type === Sftp.fsetstat

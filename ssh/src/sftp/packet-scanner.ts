@@ -5,13 +5,13 @@
 import { ProtocolError } from '../errors.ts'
 import { largestPacket_bytes } from './protocol.ts'
 
-/** Who reads the packets of one direction. */
+/** A reader of one direction's packets. */
 export interface PacketReader {
-  /** How many bytes of the packet, its length included, `packet` needs; asked again when they are there. */
+  /** How many bytes of the packet, length included, `packet` needs; called again when they are there. */
   needs(head: Buffer, length: number): number
-  /** The packet begins with these bytes. The bytes of another packet take its place. */
+  /** The packet begins with these bytes. The returned packet replaces it. */
   packet(head: Buffer, length: number): Buffer | undefined
-  /** The next bytes of the packet behind those. */
+  /** The next bytes of the packet. */
   more(bytes: Buffer): void
 }
 
@@ -21,25 +21,25 @@ const shortest = headBytes - 4
 
 export class PacketScanner {
   readonly #reader: PacketReader
-  /** The beginning of a packet whose next bytes have not come. */
+  /** The beginning of an incomplete packet. */
   #held: Buffer | undefined
-  /** How many bytes of it are there. */
+  /** The bytes of the packet that have come so far. */
   #filled = 0
   #needed = headBytes
-  /** Bytes of the present packet that are still to come, behind its beginning. */
+  /** Remaining bytes of the present packet. */
   #rest = 0
-  /** Another packet took the place of the present one. */
+  /** Another packet has replaced the present one. */
   #replaced = false
 
   constructor(reader: PacketReader) {
     this.#reader = reader
   }
 
-  /** What passes, in order. Throws ProtocolError at what is no SFTP. */
+  /** Returns what passes, in order. Throws ProtocolError for anything but SFTP. */
   scan(bytes: Buffer): Buffer[] {
     const passed: Buffer[] = []
     let at = 0
-    /** What passes and is not in `passed` yet begins here. */
+    /** The start of the bytes that pass and are not in `passed` yet. */
     let from = 0
     const flush = (): void => {
       if (at > from) passed.push(bytes.subarray(from, at))
@@ -90,7 +90,7 @@ export class PacketScanner {
     return passed
   }
 
-  /** Keeps what is needed of these bytes; gives how many it took. */
+  /** Returns how many bytes were held. */
   #hold(bytes: Buffer, at: number): number {
     if (this.#held?.length !== this.#needed) {
       const larger = Buffer.allocUnsafe(this.#needed)

@@ -53,13 +53,13 @@ export const Status = {
 export const Open = { read: 1, write: 2, append: 4, create: 8, truncate: 16, exclusive: 32 } as const
 
 export const version = 3
-/** What OpenSSH takes, and enough for its largest write. */
+/** The limit of OpenSSH, and enough for its largest write. */
 export const largestPacket_bytes = 256 * 1024
-/** Of data in one packet. */
+/** The most data in one packet. */
 export const largestData_bytes = 255 * 1024
 export const longestHandle_bytes = 256
 
-/** What is known of a file, or is to be set; what is absent is not known, or stays. */
+/** Known, or to be set; absent: unknown, or unchanged. */
 export interface Attributes {
   readonly size?: number
   readonly uid?: number
@@ -115,14 +115,11 @@ export function writeAttributes(writer: Writer, attributes: Attributes): Writer 
   return writer
 }
 
-/** What SFTP is spoken on: a channel, or something like it, such as the input and output of a process. */
+/** A channel, or a stream like it, such as the input and output of a process. */
 export type SftpStream = Pick<Channel, 'write' | typeof Symbol.asyncIterator> &
   Partial<Pick<Channel, 'closed'>>
 
-/**
- * The packets of a line, each without its length. Pieces are put together once, in a buffer of the packet's
- * size.
- */
+/** Without their length. Pieces are joined once, in a buffer of the packet's size. */
 export async function* packetsOf(
   line: Pick<SftpStream, typeof Symbol.asyncIterator>,
 ): AsyncGenerator<Buffer> {

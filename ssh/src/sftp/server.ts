@@ -1,11 +1,24 @@
-// An SFTP server on a line, as a rule a channel, over a file system face. Requests are done one after the
-// other, as they came: the answers are in order, a write is on disk before the CLOSE behind it, and a client
-// that sends many ahead of the answers is held back by the channel's window. Handles are counted and all
-// closed at the end, however it came. A copy, which can take as long as it likes, stops when the client
-// closes one of its files or is gone.
+// An SFTP server on a line, usually a channel, over a file system face. Requests are served in the order they
+// arrive: the answers are in order, a write is on disk before the CLOSE behind it, and a client that sends many
+// ahead of the answers is held back by the channel's window. All handles are closed at the end, whatever the
+// reason for it. A copy has no time limit; it stops when the client closes one of its files or disconnects.
 import { ProtocolError } from '../errors.ts'
-import { Reader, Writer } from '../wire.ts'
-import type { Entry, FileSystem, OpenFile } from './files.ts'
+import { Reader, type Writer } from '../wire.ts'
+import {
+  attributesAnswer,
+  dataAnswer,
+  entriesAnswer,
+  failed,
+  greeting,
+  handleAnswer,
+  nameAnswer,
+  numbersAnswer,
+  sealed,
+  spaceAnswer,
+  status,
+} from './answers.ts'
+import type { Entry, FileSystem } from './files.ts'
+import { mostHandles, OpenFiles } from './open-files.ts'
 import {
   largestData_bytes,
   largestPacket_bytes,
@@ -14,262 +27,98 @@ import {
   Sftp,
   SftpFailure,
   Status,
-  version,
-  writeAttributes,
-  type Attributes,
   type SftpStream,
 } from './protocol.ts'
 
-const mostHandles = 256
 const longestPath = 4_096
 /** Entries in one answer to READDIR. */
 const mostEntries = 100
-const extensions: readonly (readonly [name: string, version: string])[] = [
-  ['posix-rename@openssh.com', '1'],
-  ['statvfs@openssh.com', '2'],
-  ['fstatvfs@openssh.com', '2'],
-  ['hardlink@openssh.com', '1'],
-  ['fsync@openssh.com', '1'],
-  ['lsetstat@openssh.com', '1'],
-  ['limits@openssh.com', '1'],
-  ['copy-data', '1'],
-]
-
-interface FileHandle {
-  readonly kind: 'file'
-  readonly path: string
-  readonly file: OpenFile
-}
-
-type Handle =
-  | FileHandle
-  | { readonly kind: 'folder'; readonly path: string; readonly entries: AsyncIterator<Entry> }
 
 /** Resolves when the client has ended its requests. */
 export async function serveSftp(line: SftpStream, files: FileSystem): Promise<void> {
-  const handles = new Map<number, Handle>()
-  const packets = packetsOf(line)
-  /** The request behind a copy, which is looked at while that goes on. */
-  let ahead: ReturnType<typeof packets.next> | undefined
-  let nextHandle = 0
-  let begun = false
-  let gone = false
-  void line.closed?.then(() => {
-    gone = true
-  })
+  return new SftpServer(line, files).serve()
+}
 
-  const answer = (type: number, id: number, room = 64): Writer =>
-    new Writer(room + 9).uint32(0).byte(type).uint32(id)
-  const send = async (written: Writer): Promise<void> => {
-    const packet = written.bytes()
-    packet.writeUInt32BE(packet.length - 4, 0)
-    await line.write(packet)
-  }
-  const status = (id: number, code: number, text = ''): Writer =>
-    answer(Sftp.status, id).uint32(code).string(text).string('')
+class SftpServer {
+  readonly #line: SftpStream
+  readonly #files: FileSystem
+  readonly #handles = new OpenFiles()
+  readonly #packets: AsyncGenerator<Buffer>
+  /** The request after the current one, once it was looked at. */
+  #ahead: Promise<IteratorResult<Buffer>> | undefined
+  #gone = false
 
-  const keep = (id: number, handle: Handle): Writer => {
-    nextHandle = (nextHandle + 1) >>> 0
-    handles.set(nextHandle, handle)
-    return answer(Sftp.handle, id).string(new Writer(4).uint32(nextHandle).bytes())
-  }
-  const numberOf = (reader: Reader): number => {
-    const name = reader.string()
-    return name.length === 4 ? name.readUInt32BE(0) : -1
-  }
-  const handleOf = (reader: Reader): Handle => {
-    const handle = handles.get(numberOf(reader))
-    if (!handle) throw new SftpFailure(Status.failure, 'There is no such handle.')
-    return handle
-  }
-  const fileHandleOf = (reader: Reader): FileHandle => {
-    const handle = handleOf(reader)
-    if (handle.kind !== 'file') throw new SftpFailure(Status.failure, 'That handle is of a folder.')
-    return handle
-  }
-  const fileOf = (reader: Reader): OpenFile => fileHandleOf(reader).file
-  const requireRoom = (): void => {
-    if (handles.size >= mostHandles) throw new SftpFailure(Status.failure, 'Too many files are open.')
+  constructor(line: SftpStream, files: FileSystem) {
+    this.#line = line
+    this.#files = files
+    this.#packets = packetsOf(line)
+    void line.closed?.then(() => (this.#gone = true))
   }
 
-  const read = async (id: number, reader: Reader): Promise<Writer> => {
-    const file = fileOf(reader)
-    const position = Number(reader.uint64())
-    const size = Math.min(reader.uint32(), largestData_bytes)
-    // Read to where it will be sent from.
-    const room = Buffer.allocUnsafe(size)
-    const got = await file.read(room, position)
-    if (got === 0 && size > 0) return status(id, Status.eof, 'End of file')
-    return answer(Sftp.data, id, got + 4).string(room.subarray(0, got))
-  }
-
-  const readFolder = async (id: number, reader: Reader): Promise<Writer> => {
-    const handle = handleOf(reader)
-    if (handle.kind !== 'folder') throw new SftpFailure(Status.failure, 'That handle is of a file.')
-    const found: Entry[] = []
-    while (found.length < mostEntries) {
-      const next = await handle.entries.next()
-      if (next.done) break
-      found.push(next.value)
-    }
-    if (found.length === 0) return status(id, Status.eof, 'End of folder')
-    const written = answer(Sftp.name, id, 12_000).uint32(found.length)
-    for (const { name, attributes } of found)
-      writeAttributes(written.string(name).string(longName(name, attributes)), attributes)
-    return written
-  }
-
-  const close = async (id: number, reader: Reader): Promise<Writer> => {
-    const number = numberOf(reader)
-    const handle = handles.get(number)
-    if (!handle) throw new SftpFailure(Status.failure, 'There is no such handle.')
-    handles.delete(number)
-    await release(handle)
-    return status(id, Status.ok)
-  }
-
-  /** What is true once the client has closed one of these, or is gone. */
-  const abandoned = (...copied: FileHandle[]): (() => boolean) => {
-    let closed = false
-    ahead = packets.next()
-    void ahead
-      .then(({ done, value }) => {
-        if (done || value[0] !== Sftp.close) return
-        const closing = handles.get(numberOf(new Reader(value, 5)))
-        closed = copied.some((handle) => handle === closing)
-      })
-      // Whoever comes to that request finds the failure there.
-      .catch(() => undefined)
-    return () => closed || gone
-  }
-
-  const copyData = async (reader: Reader): Promise<void> => {
-    const [from, start, asked] = [fileHandleOf(reader), Number(reader.uint64()), Number(reader.uint64())]
-    // Nothing means all of it.
-    const length = asked === 0 ? Number.MAX_SAFE_INTEGER : asked
-    const [to, target] = [fileHandleOf(reader), Number(reader.uint64())]
-    // As it grew it would be copied, without end.
-    if (from === to || (await isSame(files, from.path, to.path)))
-      throw new SftpFailure(Status.failure, 'A file is not copied onto itself.')
-    const isAbandoned = abandoned(from, to)
-    const room = Buffer.allocUnsafe(largestData_bytes)
-    for (let done = 0; done < length;) {
-      if (isAbandoned()) throw new SftpFailure(Status.failure, 'The copy was stopped.')
-      const wanted = Math.min(room.length, length - done)
-      const got = await from.file.read(room.subarray(0, wanted), start + done)
-      if (got === 0) break
-      await to.file.write(room.subarray(0, got), target + done)
-      done += got
+  async serve(): Promise<void> {
+    try {
+      const first = await this.#packets.next()
+      if (first.done) return
+      if (first.value[0] !== Sftp.init) throw new ProtocolError('SFTP begins with INIT.')
+      await this.#line.write(sealed(greeting()))
+      for (;;) {
+        const next = this.#ahead ?? this.#packets.next()
+        this.#ahead = undefined
+        const request = await next
+        if (request.done) break
+        const reader = new Reader(request.value)
+        const [type, id] = [reader.byte(), reader.uint32()]
+        const answer = await this.#perform(type, id, reader).catch((error: unknown) => failed(id, error))
+        await this.#line.write(sealed(answer))
+      }
+    } finally {
+      void this.#packets.return(undefined).catch(() => undefined)
+      await this.#handles.closeAll()
     }
   }
 
-  const extended = async (id: number, reader: Reader): Promise<Writer> => {
-    const name = reader.text()
+  async #perform(type: number, id: number, reader: Reader): Promise<Writer> {
+    const files = this.#files
+    const handles = this.#handles
     const text = (): string => reader.text(longestPath)
-    switch (name) {
-      case 'posix-rename@openssh.com':
-        await files.rename(text(), text(), true)
-        return status(id, Status.ok)
-      case 'hardlink@openssh.com':
-        await files.link(text(), text(), false)
-        return status(id, Status.ok)
-      case 'fsync@openssh.com':
-        await fileOf(reader).sync()
-        return status(id, Status.ok)
-      case 'lsetstat@openssh.com': {
-        const [path, attributes] = [text(), readAttributes(reader)]
-        if (attributes.size !== undefined)
-          throw new SftpFailure(Status.badMessage, 'A link has no size to be changed.')
-        await files.change(path, attributes, false)
-        return status(id, Status.ok)
-      }
-      case 'copy-data':
-        await copyData(reader)
-        return status(id, Status.ok)
-      case 'statvfs@openssh.com':
-      case 'fstatvfs@openssh.com': {
-        const space = await files.space(name.startsWith('f') ? handleOf(reader).path : text())
-        const { block_bytes, blocks, free, available, files: all, filesFree } = space
-        const written = answer(Sftp.extendedReply, id, 100)
-        // bsize, frsize, blocks, bfree, bavail, files, ffree, favail, fsid, flag, namemax
-        for (const field of [
-          block_bytes,
-          block_bytes,
-          blocks,
-          free,
-          available,
-          all,
-          filesFree,
-          filesFree,
-          0,
-          0,
-          255,
-        ])
-          written.uint64(BigInt(field))
-        return written
-      }
-      case 'limits@openssh.com': {
-        const written = answer(Sftp.extendedReply, id)
-        for (const limit of [largestPacket_bytes, largestData_bytes, largestData_bytes, mostHandles])
-          written.uint64(BigInt(limit))
-        return written
-      }
-      default:
-        return status(id, Status.unsupported, 'This extension is not known here.')
-    }
-  }
-
-  const perform = async (type: number, id: number, reader: Reader): Promise<Writer> => {
-    const text = (): string => reader.text(longestPath)
-    const attributes = (found: Attributes): Writer => writeAttributes(answer(Sftp.attrs, id), found)
-    const names = (name: string): Writer =>
-      writeAttributes(
-        answer(Sftp.name, id, 200 + name.length * 2)
-          .uint32(1)
-          .string(name)
-          .string(name),
-        {},
-      )
     switch (type) {
       case Sftp.open: {
-        requireRoom()
+        handles.requireRoom()
         const [path, flags] = [text(), reader.uint32()]
-        return keep(id, {
-          kind: 'file',
-          path,
-          file: await files.open(path, flags, readAttributes(reader).mode ?? 0o666),
-        })
+        const file = await files.open(path, flags, readAttributes(reader).mode ?? 0o666)
+        return handleAnswer(id, handles.add({ kind: 'file', path, file }))
       }
       case Sftp.opendir: {
-        requireRoom()
+        handles.requireRoom()
         const path = text()
         const entries = files.list(path)[Symbol.asyncIterator]()
-        // Now, so that a folder that is not there is known at once.
+        // Read now, so that a missing folder is reported at once.
         const first = await entries.next()
-        return keep(id, { kind: 'folder', path, entries: startingWith(first, entries) })
+        return handleAnswer(id, handles.add({ kind: 'folder', path, entries: startingWith(first, entries) }))
       }
       case Sftp.close:
-        return close(id, reader)
+        await handles.close(reader)
+        break
       case Sftp.read:
-        return read(id, reader)
+        return this.#read(id, reader)
       case Sftp.readdir:
-        return readFolder(id, reader)
+        return this.#readFolder(id, reader)
       case Sftp.write: {
-        const [file, position] = [fileOf(reader), Number(reader.uint64())]
+        const [{ file }, position] = [handles.readFile(reader), Number(reader.uint64())]
         await file.write(reader.string(), position)
         break
       }
       case Sftp.stat:
-        return attributes(await files.stat(text()))
+        return attributesAnswer(id, await files.stat(text()))
       case Sftp.lstat:
-        return attributes(await files.lstat(text()))
+        return attributesAnswer(id, await files.lstat(text()))
       case Sftp.fstat:
-        return attributes(await fileOf(reader).stat())
+        return attributesAnswer(id, await handles.readFile(reader).file.stat())
       case Sftp.setstat:
         await files.change(text(), readAttributes(reader), true)
         break
       case Sftp.fsetstat:
-        await fileOf(reader).change(readAttributes(reader))
+        await handles.readFile(reader).file.change(readAttributes(reader))
         break
       case Sftp.remove:
         await files.remove(text())
@@ -284,47 +133,113 @@ export async function serveSftp(line: SftpStream, files: FileSystem): Promise<vo
         await files.rename(text(), text(), false)
         break
       case Sftp.symlink:
-        // OpenSSH has these the other way round than the draft, and everybody follows it.
+        // OpenSSH reverses the draft's order of the two, and all others follow OpenSSH.
         await files.link(text(), text(), true)
         break
       case Sftp.realpath:
-        return names(await files.resolve(text()))
+        return nameAnswer(id, await files.resolve(text()))
       case Sftp.readlink:
-        return names(await files.readLink(text()))
+        return nameAnswer(id, await files.readLink(text()))
       case Sftp.extended:
-        return extended(id, reader)
+        return this.#extended(id, reader)
       default:
-        return status(id, Status.unsupported, 'This request is not known here.')
+        return status(id, Status.unsupported, 'This request is not supported.')
     }
     return status(id, Status.ok)
   }
 
-  try {
-    for (;;) {
-      const next = ahead ?? packets.next()
-      ahead = undefined
-      const request = await next
-      if (request.done) break
-      const reader = new Reader(request.value)
-      const type = reader.byte()
-      if (!begun) {
-        if (type !== Sftp.init) throw new ProtocolError('SFTP begins with INIT.')
-        begun = true
-        const hello = new Writer(300).uint32(0).byte(Sftp.version).uint32(version)
-        for (const [name, number] of extensions) hello.string(name).string(number)
-        await send(hello)
-        continue
+  async #extended(id: number, reader: Reader): Promise<Writer> {
+    const files = this.#files
+    const name = reader.text()
+    const text = (): string => reader.text(longestPath)
+    switch (name) {
+      case 'posix-rename@openssh.com':
+        await files.rename(text(), text(), true)
+        break
+      case 'hardlink@openssh.com':
+        await files.link(text(), text(), false)
+        break
+      case 'fsync@openssh.com':
+        await this.#handles.readFile(reader).file.sync()
+        break
+      case 'lsetstat@openssh.com': {
+        const [path, attributes] = [text(), readAttributes(reader)]
+        if (attributes.size !== undefined)
+          throw new SftpFailure(Status.badMessage, 'The size of a link cannot be changed.')
+        await files.change(path, attributes, false)
+        break
       }
-      const id = reader.uint32()
-      await send(
-        await perform(type, id, reader).catch((error: unknown) =>
-          failed(error, (code, text) => status(id, code, text)),
-        ),
-      )
+      case 'copy-data':
+        await this.#copy(reader)
+        break
+      case 'statvfs@openssh.com':
+        return spaceAnswer(id, await files.space(text()))
+      case 'fstatvfs@openssh.com':
+        return spaceAnswer(id, await files.space(this.#handles.read(reader).path))
+      case 'limits@openssh.com':
+        return numbersAnswer(id, [largestPacket_bytes, largestData_bytes, largestData_bytes, mostHandles])
+      default:
+        return status(id, Status.unsupported, 'This extension is not supported.')
     }
-  } finally {
-    void packets.return(undefined).catch(() => undefined)
-    for (const handle of handles.values()) await release(handle).catch(() => undefined)
+    return status(id, Status.ok)
+  }
+
+  async #read(id: number, reader: Reader): Promise<Writer> {
+    const { file } = this.#handles.readFile(reader)
+    const position = Number(reader.uint64())
+    const size = Math.min(reader.uint32(), largestData_bytes)
+    const room = Buffer.allocUnsafe(size)
+    const got = await file.read(room, position)
+    if (got === 0 && size > 0) return status(id, Status.eof, 'End of file')
+    return dataAnswer(id, room.subarray(0, got))
+  }
+
+  async #readFolder(id: number, reader: Reader): Promise<Writer> {
+    const { entries } = this.#handles.readFolder(reader)
+    const found: Entry[] = []
+    while (found.length < mostEntries) {
+      const next = await entries.next()
+      if (next.done) break
+      found.push(next.value)
+    }
+    return found.length === 0 ? status(id, Status.eof, 'End of folder') : entriesAnswer(id, found)
+  }
+
+  async #copy(reader: Reader): Promise<void> {
+    const [from, start, wanted] = [
+      this.#handles.readFile(reader),
+      Number(reader.uint64()),
+      Number(reader.uint64()),
+    ]
+    const length = wanted === 0 ? Number.MAX_SAFE_INTEGER : wanted
+    const [to, target] = [this.#handles.readFile(reader), Number(reader.uint64())]
+    // The file would grow without end.
+    if (from === to || (await isSame(this.#files, from.path, to.path)))
+      throw new SftpFailure(Status.failure, 'A file cannot be copied onto itself.')
+    const isAbandoned = this.#watchAhead(from, to)
+    const room = Buffer.allocUnsafe(largestData_bytes)
+    for (let done = 0; done < length;) {
+      if (isAbandoned()) throw new SftpFailure(Status.failure, 'The copy was stopped.')
+      const got = await from.file.read(room.subarray(0, Math.min(room.length, length - done)), start + done)
+      if (got === 0) break
+      await to.file.write(room.subarray(0, got), target + done)
+      done += got
+    }
+  }
+
+  /** True: the client has disconnected, or closes one of these files next. */
+  #watchAhead(...copied: object[]): () => boolean {
+    let closed = false
+    this.#ahead = this.#packets.next()
+    void this.#ahead
+      .then(({ done, value }) => {
+        if (done || value[0] !== Sftp.close) return
+        const closing = this.#handles.find(new Reader(value, 5))
+        closed = copied.some((handle) => handle === closing)
+      })
+      // `serve` meets the same failure when it takes the request.
+      .catch(() => undefined)
+    return () => closed || this.#gone
   }
 }
 
@@ -332,14 +247,9 @@ async function isSame(files: FileSystem, one: string, other: string): Promise<bo
   try {
     return (await files.resolve(one)) === (await files.resolve(other))
   } catch {
-    // One of them has no name any more.
+    // One of them was removed.
     return false
   }
-}
-
-async function release(handle: Handle): Promise<void> {
-  if (handle.kind === 'file') await handle.file.close()
-  else await handle.entries.return?.()
 }
 
 async function* startingWith(
@@ -351,45 +261,4 @@ async function* startingWith(
   } finally {
     await rest.return?.()
   }
-}
-
-const codes: Readonly<Record<string, readonly [code: number, text: string]>> = {
-  ENOENT: [Status.noSuchFile, 'No such file or directory'],
-  ENOTDIR: [Status.noSuchFile, 'Not a directory'],
-  ELOOP: [Status.noSuchFile, 'Too many links'],
-  EACCES: [Status.permissionDenied, 'Permission denied'],
-  EPERM: [Status.permissionDenied, 'Operation not permitted'],
-  EROFS: [Status.permissionDenied, 'Read-only file system'],
-  EEXIST: [Status.failure, 'File exists'],
-  ENOTEMPTY: [Status.failure, 'Directory not empty'],
-  EISDIR: [Status.failure, 'Is a directory'],
-  ENOSPC: [Status.failure, 'No space left on device'],
-  EOPNOTSUPP: [Status.failure, 'Operation not supported'],
-}
-
-function failed(error: unknown, status: (code: number, text: string) => Writer): Writer {
-  if (error instanceof SftpFailure) return status(error.code, error.message)
-  if (error instanceof ProtocolError) return status(Status.badMessage, error.message)
-  const code = (error as NodeJS.ErrnoException).code
-  // What else went wrong is not for the client.
-  const [number, text] = codes[code ?? ''] ?? [Status.failure, 'Failure']
-  return status(number, text)
-}
-
-const kinds: Readonly<Record<number, string>> = {
-  0o040000: 'd',
-  0o120000: 'l',
-  0o140000: 's',
-  0o060000: 'b',
-  0o020000: 'c',
-  0o010000: 'p',
-}
-
-/** A line as `ls -l` would write it, which some clients show as it is. */
-function longName(name: string, { mode = 0, uid = 0, gid = 0, size = 0, mtime = 0 }: Attributes): string {
-  const bits = [...'rwxrwxrwx'].map((letter, at) => (mode & (0o400 >> at) ? letter : '-')).join('')
-  const date = new Date(mtime * 1000).toUTCString()
-  const when = `${date.slice(8, 11)} ${date.slice(5, 7)} ${date.slice(17, 22)}`
-  const owner = `${String(uid).padEnd(8)} ${String(gid).padEnd(8)}`
-  return `${kinds[mode & 0o170000] ?? '-'}${bits}    1 ${owner} ${String(size).padStart(8)} ${when} ${name}`
 }

@@ -5,17 +5,16 @@
 import { Message } from '../messages.ts'
 import { headerBytes, Writer } from '../wire.ts'
 
-/** Room for the largest packet of data that is ever sent, and some. */
+/** Room for the largest packet of data. */
 const memory = Buffer.allocUnsafeSlow(160 * 1024)
 
-/** The sender whose packet it is. */
 export interface DataSealer {
-  /** Seals the packet. Must not throw: another connection may have asked for it. */
+  /** Must not throw: another connection may have requested it. */
   sealData(written: Writer): void
 }
 
 class DataPacket {
-  /** Undefined while there is no packet. */
+  /** Undefined: there is no packet. */
   #owner: DataSealer | undefined
   #written = new Writer(memory)
   /** The peer's number of the channel, and the stream: 0 for data, else that of extended data. */
@@ -23,7 +22,7 @@ class DataPacket {
   #stream = 0
   #data_bytes = 0
 
-  /** Adds data, to a new packet if it does not belong into this one. A packet holds at most `most_bytes`. */
+  /** Adds data, to a new packet if it does not fit into this one. A packet holds at most `most_bytes`. */
   add(owner: DataSealer, channel: number, stream: number, bytes: Uint8Array, most_bytes: number): void {
     const isSame = this.#owner === owner && this.#channel === channel && this.#stream === stream
     if (!isSame || this.#data_bytes + bytes.length > most_bytes) {
@@ -58,11 +57,11 @@ class DataPacket {
     written.gap(headerBytes)
     written.byte(stream === 0 ? Message.channelData : Message.channelExtendedData).uint32(channel)
     if (stream !== 0) written.uint32(stream)
-    // The length of the data, once it is known.
+    // Filled in with the length of the data.
     written.uint32(0)
     this.#written = written
   }
 }
 
-/** The one of this process. */
+/** The packet of this process. */
 export const dataPacket = new DataPacket()

@@ -22,7 +22,7 @@ import {
 } from './kexinit.ts'
 import type { PacketReader, PacketWriter } from './packets.ts'
 
-/** What the exchanges ask of their transport, and tell it. */
+/** The transport, for its exchanges. */
 export interface ExchangesOptions {
   readonly role: Role
   readonly algorithms: Algorithms
@@ -37,15 +37,13 @@ export interface ExchangesOptions {
   /** Sends past everything that is held back. */
   send(written: Writer): void
   onKexInitSent(): void
-  /** Sending goes on under new keys. */
+  /** Sending continues under new keys. */
   onNewKeysSent(isFirst: boolean, wantsExtInfo: boolean): void
-  /** The exchange is over. */
   onNewKeysReceived(): void
 }
 
 /**
- * Exponents of thousands of bits take tens of times as long as a point on a curve, and so does a signature
- * with RSA.
+ * Exponents of thousands of bits take tens of times as long as a point on a curve, and so do RSA signatures.
  */
 const [groupCost, rsaCost] = [8, 2]
 
@@ -53,23 +51,21 @@ function costOf({ kex, hostKey }: Negotiated): number {
   return 1 + (kex.name.startsWith('diffie-hellman') ? groupCost : 0) + (hostKey.includes('rsa') ? rsaCost : 0)
 }
 
-/** The state of all key exchanges of one connection. */
 export class Exchanges {
   readonly #options: ExchangesOptions
-  /** What we offer. */
   readonly #algorithms: Algorithms
-  /** The payloads of the KEXINITs, from when they were sent or came until the peer's NEWKEYS. */
+  /** The payloads of the KEXINITs, until the peer's NEWKEYS. */
   #ours: Buffer | undefined
   #theirs: Buffer | undefined
-  /** The one under way, once both KEXINITs are there. */
+  /** The current exchange, once both KEXINITs are there. */
   #exchange: KeyExchange | undefined
   /** Our half of the exchange that we guessed. */
   #guessed: Promise<Started> | undefined
-  /** The peer guessed wrongly what the exchange would be: its next message is dropped. */
+  /** The peer's guess was wrong: its next message is dropped. */
   #ignoreGuess = false
   /** For packets after the peer's NEWKEYS. */
   #nextOpener: Opener | undefined
-  /** What both sides have of the quick ciphers. */
+  /** Quick ciphers that both sides have. */
   #quick: readonly string[] = []
 
   /** From our KEXINIT to our NEWKEYS nothing else may be sent. */
@@ -81,10 +77,7 @@ export class Exchanges {
   sessionId: Buffer | undefined
   hostKey: Buffer | undefined
   negotiated: Negotiated | undefined
-  /**
-   * Of the exchange under way, once both sides have said what they want: how many of the cheapest kind would
-   * take as long.
-   */
+  /** The work of the current exchange, in exchanges of the cheapest kind, once both KEXINITs are there. */
   cost = 1
 
   constructor(options: ExchangesOptions) {
@@ -97,7 +90,7 @@ export class Exchanges {
     return this.#ours !== undefined
   }
 
-  /** New keys would be for a cipher that costs less. */
+  /** New keys would be for a cheaper cipher. */
   get couldBeQuicker(): boolean {
     return (
       this.#options.role === 'server' &&
@@ -125,12 +118,12 @@ export class Exchanges {
     this.#options.onKexInitSent()
     if (guess) {
       this.#guessed = this.#sendGuess(guess)
-      // Whoever needs it hears of the failure.
+      // The code that awaits the guess later learns of its failure.
       this.#guessed.catch(() => undefined)
     }
   }
 
-  /** The method that both sides prefer, if the server prefers what we do. */
+  /** The method that both sides prefer, if the server's preferences are ours. */
   #guessedMethod({ kex: [first = ''] }: Algorithms): Agreement | undefined {
     if (!this.#options.guess || this.#options.role !== 'client' || this.sessionId) return undefined
     const method = kexMethods.get(first)
@@ -143,7 +136,7 @@ export class Exchanges {
     return started
   }
 
-  /** A message with a number from 20 to 49. No other message may be taken before what it returns is done. */
+  /** A message with a number from 20 to 49. Later messages must wait for the returned promise. */
   receive(payload: Buffer): Promise<void> | undefined {
     if (payload[0] === Message.kexInit) return this.#onKexInit(payload)
     if (payload[0] === Message.newKeys) this.#onNewKeys(payload)
@@ -153,7 +146,7 @@ export class Exchanges {
     return undefined
   }
 
-  /** The connection is over: frees keys that are not in use yet. */
+  /** Frees keys that are not in use yet. */
   free(): void {
     this.#nextOpener?.free()
     this.#nextOpener = undefined
@@ -176,7 +169,7 @@ export class Exchanges {
       (name) => this.#algorithms.ciphers.includes(name) && client.cipher.every((list) => list.includes(name)),
     )
     this.#ignoreGuess = agreed.wrongGuess && (role === 'client' ? server : client).guess
-    // Awaited even if it is of no use: what follows must leave after it.
+    // Awaited even if it is useless: later messages must leave after it.
     const guessed = await this.#guessed
     this.#guessed = undefined
     this.#exchange = keyExchange({
@@ -205,7 +198,7 @@ export class Exchanges {
       return { ...direction, keys: deriveKeys(exchanged, sessionId, towards, direction) }
     }
     const [outward, inward] = [keysOf(peerOf(role)), keysOf(role)]
-    // First of all, because it throws when the connection has ended while the keys were computed.
+    // First, because it throws when the connection has ended while the keys were computed.
     this.#options.send(message(Message.newKeys))
     const sealer = outward.cipher.sealer(outward.keys, outward.mac)
     writer.use(sealer, this.strict, outward.compression?.compressor(compression))
@@ -225,7 +218,7 @@ export class Exchanges {
   }
 }
 
-/** What can be done is offered: a server needs a key for it, compression needs Node's zlib. */
+/** Only what works is offered: a server needs a key for it, compression needs Node's zlib. */
 function withKeys(offered: Algorithms, role: Role, hostKeys: readonly PrivateKey[]): Algorithms {
   const algorithms = { ...offered, compression: offered.compression.filter(canCompress) }
   if (role === 'client') return algorithms

@@ -29,7 +29,6 @@ export function writeUnimplemented(sequence: number): Writer {
   return message(Message.unimplemented).uint32(sequence)
 }
 
-/** The answer to a PING. */
 export function writePong(ping: Buffer): Writer {
   const echoed = new Reader(ping, 1).string()
   if (echoed.length > longestPing_bytes) throw new ProtocolError('A ping is too long.')
@@ -46,7 +45,7 @@ export function writeExtInfo(): Writer {
     .string('0')
 }
 
-/** What the server verifies (RFC 8308 section 3.1), if the message says so. */
+/** The algorithms that the server verifies (RFC 8308 section 3.1). */
 export function readServerSigAlgs(payload: Buffer): readonly string[] | undefined {
   const fields = new Reader(payload, 1)
   let algorithms: string[] | undefined
@@ -57,7 +56,7 @@ export function readServerSigAlgs(payload: Buffer): readonly string[] | undefine
   return algorithms
 }
 
-/** Of authentication or the connection protocol (RFC 4250 section 4.1.1), or about a service itself. */
+/** Messages of authentication, of the connection protocol (RFC 4250 section 4.1.1), or about a service. */
 export function isServiceMessage(type: number): boolean {
   return (
     type === Message.serviceRequest ||

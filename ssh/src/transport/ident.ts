@@ -5,11 +5,11 @@
 import { ProtocolError, Reason, SshError } from '../errors.ts'
 
 const longestLine_bytes = 255
-/** Of a server's lines before its ident, which nobody reads. */
+/** The most bytes in lines before a server's ident, which are ignored. */
 const mostBefore_bytes = 8_192
 
 export interface IdentReader {
-  /** The ident and the bytes after it, or undefined while more bytes are needed. */
+  /** The ident and the bytes after it; undefined: more bytes are needed. */
   push(chunk: Buffer): { readonly ident: string; readonly rest: Buffer } | undefined
 }
 
@@ -22,7 +22,7 @@ export function identReader(from: 'client' | 'server'): IdentReader {
       for (;;) {
         const end = held.subarray(0, longestLine_bytes + 1).indexOf(0x0a)
         if (end === -1) {
-          // Lines before the ident are cut in pieces when they are long; an ident is not.
+          // Long lines before the ident are cut in pieces; an ident is not.
           const possible = held.subarray(0, 4).equals(Buffer.from('SSH-').subarray(0, held.length))
           if (held.length > longestLine_bytes && (possible || from === 'client'))
             throw new ProtocolError('The ident is too long.')
@@ -50,13 +50,13 @@ export function identReader(from: 'client' | 'server'): IdentReader {
 }
 
 function checked(line: string): string {
-  // A server that still speaks version 1 too says 1.99 (section 5.1).
+  // A server that also speaks version 1 sends 1.99 (section 5.1).
   if (!/^SSH-(?:2\.0|1\.99)-/.test(line))
     throw new SshError(Reason.versionNotSupported, 'Only version 2 of SSH is spoken here.')
   return line
 }
 
-/** The ident as it is sent; `software` has no spaces or dashes in it. */
+/** `software`: without spaces or dashes. */
 export function identOf(software: string): string {
   if (!/^[\x21-\x2c\x2e-\x7e]{1,200}(?: [\x20-\x7e]{0,40})?$/.test(software))
     throw new TypeError('The software name of an ident is malformed.')

@@ -4,12 +4,11 @@ import { compact, heldBy } from '../memory.ts'
 
 const most_bytes = 64 * 1024
 
-/** The messages that wait, and the one who waits for a message. */
+/** Waiting messages, and the waiting reader. */
 export class Inbox {
   readonly #messages: Buffer[] = []
   #held_bytes = 0
   #receiver: PromiseWithResolvers<Buffer> | undefined
-  /** Why no more messages come. */
   #failure: Error | undefined
 
   push(payload: Buffer): void {
@@ -29,14 +28,13 @@ export class Inbox {
     return message
   }
 
-  /** The message that comes next, for when there is none. */
+  /** For when no message waits. */
   next(): Promise<Buffer> {
     if (this.#failure) return Promise.reject(this.#failure)
     this.#receiver ??= Promise.withResolvers<Buffer>()
     return this.#receiver.promise
   }
 
-  /** No more messages will come. */
   end(error: Error): void {
     this.#failure = error
     this.#receiver?.reject(error)

@@ -1,4 +1,4 @@
-// What follows from two lists: the client's first that the server has, for each kind and direction (RFC 4253
+// The agreement of two lists: the client's first that the server has, for each kind and direction (RFC 4253
 // section 7.1).
 import { describe, expect, test } from 'vitest'
 import { allAlgorithms, serverAlgorithms, type Algorithms } from '../algorithms.ts'

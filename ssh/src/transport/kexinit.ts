@@ -47,7 +47,7 @@ export interface Negotiated {
   readonly hostKey: string
   readonly toServer: Direction
   readonly toClient: Direction
-  /** Whether a kex message that was sent on a guess must be ignored. */
+  /** Whether the message after a wrong guess must be ignored. */
   readonly wrongGuess: boolean
 }
 

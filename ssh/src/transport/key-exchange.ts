@@ -3,7 +3,7 @@
 //   string client ident, string server ident, string client KEXINIT, string server KEXINIT, string host key,
 //   [for group exchange: uint32 min, uint32 wanted, uint32 max, mpint p, mpint g,]
 //   string client value, string server value, secret
-// so that whoever signs or checks it has seen the same negotiation. What takes long is computed by other
+// so that its signer and its verifier have seen the same negotiation. What takes long is computed by other
 // threads: one message at a time, and nothing else may be taken until it is done.
 import { createHash } from 'node:crypto'
 import { ownCopy, type Keys } from '../ciphers/cipher.ts'
@@ -39,16 +39,16 @@ export interface ExchangeInputs {
   readonly idents: Readonly<Record<Role, string>>
   /** The payloads of the two KEXINIT messages. */
   readonly inits: Readonly<Record<Role, Buffer>>
-  /** Of a client: its half, if the first message was sent already. */
+  /** A client's half, if its first message was sent already. */
   readonly started?: Started | undefined
-  /** Of a server: the key for the negotiated algorithm. */
+  /** A server's key for the negotiated algorithm. */
   readonly hostKey: PrivateKey | undefined
   send(written: Writer): void
   done(exchanged: Exchanged): void
 }
 
 export interface KeyExchange {
-  /** Says what is to be said before the peer has said anything. */
+  /** Sends the first message, before any of the peer. */
   begin(): Promise<void>
   receive(payload: Buffer): Promise<void>
 }
@@ -57,7 +57,6 @@ export function keyExchange(inputs: ExchangeInputs): KeyExchange {
   return inputs.role === 'client' ? clientSide(inputs) : serverSide(inputs)
 }
 
-/** What group exchange adds to the hash. */
 interface Chosen {
   readonly wish: GroupRequest
   readonly group: Group
@@ -90,7 +89,6 @@ function unexpected(): ProtocolError {
   return new ProtocolError('A message of the key exchange came out of order.')
 }
 
-/** The client's half of a direct exchange. */
 export function firstMessage({ value }: Started): Writer {
   return message(Message.kexStart, 4 + value.length).string(value)
 }

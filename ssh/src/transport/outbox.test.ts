@@ -1,4 +1,4 @@
-// What was pushed arrives as it was, in its order, although the memory that it lay in is used again and
+// Pushed data arrives as it was, in its order, although the memory that it lay in is used again and
 // again: with sockets that take their time, that fail, and with streams that must not be trusted to have let
 // go of it.
 import { createHash, randomBytes, randomInt } from 'node:crypto'
@@ -13,10 +13,7 @@ import { outbox, type Outbox } from './outbox.ts'
 const sizes = [40, 900, 4_096, 33_000, 131_200, 131_200, 200_000, 330_000]
 const anything = randomBytes(sizes.at(-1)!)
 
-/**
- * Pushes so many packets of all sizes, a few in each turn, and waits where it has to; the sum of what was
- * pushed.
- */
+/** Pushes packets of all sizes, a few in each turn, and waits where it has to; returns the sum. */
 async function pushAll(near: Duplex, packets: number): Promise<string> {
   let goOn: (() => void) | undefined
   const out = outbox(near, () => goOn?.())
@@ -37,7 +34,7 @@ async function pushAll(near: Duplex, packets: number): Promise<string> {
   return hash.digest('hex')
 }
 
-/** Looks at bytes as late as it may: just before it says that it has taken them. */
+/** Reads bytes as late as possible: just before the callback. */
 class LateSocket extends Duplex {
   readonly [releasesBuffers] = true
   readonly #hash = createHash('sha256')

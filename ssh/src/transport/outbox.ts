@@ -11,44 +11,43 @@ import { isReleasing } from '../releases-buffers.ts'
 
 /** Above this, data waits. */
 const congested_bytes = 256 * 1024
-/** Above this, the peer is not reading while it makes us answer. */
+/** Above this, the peer does not read while it makes us answer. */
 export const mostUnsent_bytes = 4 * 1024 * 1024
 const joined_bytes = 16 * 1024
-/** Smaller packets are not worth a slab, which would wait with them for a peer who does not read. */
+/** Smaller packets are not worth a slab, which would wait with them for a peer that does not read. */
 const small_bytes = 4 * 1024
 const slab_bytes = congested_bytes + 64 * 1024
 const mostSpare = 8
 
 interface Slab {
   readonly bytes: Buffer
-  /** How much of it is taken, and how much of that was handed to the socket. */
+  /** How much of it is used, and how much of that the socket has. */
   taken: number
   sent: number
-  /** Writes that the socket is not done with. */
+  /** Unfinished writes of the socket. */
   writes: number
 }
 
-/** Of the whole process: connections that move nothing hold none. */
+/** Slabs for all connections of the process: idle ones hold none. */
 const spare: Slab[] = []
 
 const newSlab = (): Slab => ({ bytes: Buffer.allocUnsafeSlow(slab_bytes), taken: 0, sent: 0, writes: 0 })
 
 export interface Outbox {
-  /** Memory for what is pushed next. */
+  /** Memory for the next push. */
   room(bytes: number): Buffer
   push(parts: readonly Buffer[]): void
-  /** Something will be pushed at the end of the turn. */
+  /** A push follows at the end of the turn. */
   schedule(): void
-  /** At once instead of at the end of the turn. */
+  /** Now instead of at the end of the turn. */
   flush(): void
-  /** How much may wait from now on. */
+  /** Sets how much may wait. */
   allow(unsent_bytes: number): void
   readonly congested: boolean
-  /** What was pushed and has not left yet. */
   readonly unsent_bytes: number
 }
 
-/** `onFlush` is told before everything leaves and may push more. */
+/** `onFlush`: called before everything leaves, and may push more. */
 export function outbox(socket: Duplex, onRoom: () => void, onFlush: () => void = () => undefined): Outbox {
   const reuse = isReleasing(socket)
   let parts: Buffer[] = []
@@ -56,7 +55,7 @@ export function outbox(socket: Duplex, onRoom: () => void, onFlush: () => void =
   let most_bytes = mostUnsent_bytes
   let scheduled = false
   let slab: Slab | undefined
-  /** Slabs that are full and have something that was not handed to the socket yet. */
+  /** Full slabs with bytes that the socket does not have yet. */
   let full: Slab[] = []
 
   const giveBack = (one: Slab): void => {
@@ -92,7 +91,7 @@ export function outbox(socket: Duplex, onRoom: () => void, onFlush: () => void =
         one.sent = one.taken
       }
       done = (error) => {
-        // After a failure nobody knows who still holds them.
+        // After a failure it is unknown who still holds them.
         if (error) return
         for (const one of slabs) {
           one.writes -= 1
@@ -129,7 +128,7 @@ export function outbox(socket: Duplex, onRoom: () => void, onFlush: () => void =
         parts.push(part)
         bytes += part.length
       }
-      // Until the end of the turn each part is an object of its own; what the socket has was joined.
+      // Until the end of the turn each part is an object of its own; the socket's parts are joined.
       const held_bytes = bytes + parts.length * object_bytes + socket.writableLength
       if (held_bytes > most_bytes) throw new ProtocolError('The peer does not read what it asks for.')
       schedule()

@@ -54,7 +54,7 @@ describe.each(['none', ...suites])('%s', (name) => {
 })
 
 describe('memory of large packets that span chunks', () => {
-  /** Packets of random bytes, read in pieces; `keep` says whether a payload is kept or given back. */
+  /** `keep`: whether a payload is held or released. */
   function read(keep: (count: number) => boolean): { same: boolean; memories: number } {
     const { writer, reader } = ends('aes128-gcm@openssh.com')
     reader.allow(256 * 1024)

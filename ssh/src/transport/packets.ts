@@ -13,19 +13,20 @@ import type { Compressor, Decompressor } from '../compression/compression.ts'
 import { ProtocolError } from '../errors.ts'
 import type { Writer } from '../wire.ts'
 
-/** What everybody must be able to take (RFC 4253 section 6.1), and all that a stranger may make us hold. */
+/**
+ * The least that everybody must accept (RFC 4253 section 6.1), and the most that a stranger may make us hold.
+ */
 export const strangersPacket_bytes = 35_000
-/** What OpenSSH takes, too. */
+/** Also OpenSSH's limit. */
 export const largestPacket_bytes = 256 * 1024
 const shortestPadding_bytes = 4
 const nothing = Buffer.alloc(0)
 const pool = Buffer.alloc(16_384)
 let poolAt = pool.length
 
-/** Memory in which large packets were put together, to be used again by any connection; the newest last. */
+/** Memory of large packets, for reuse by any connection; newest last. */
 const spare: Buffer[] = []
 const mostSpare = 8
-/** Smaller packets are not worth it. */
 const large_bytes = 16 * 1024
 
 /** Not a part of a larger buffer: half a packet may wait for long. */
@@ -52,9 +53,8 @@ function pad(gap: Buffer): void {
 }
 
 export interface PacketWriter {
-  /** The bytes of a message for the wire. */
   seal(written: Writer, room?: Room): Buffer[]
-  /** Packets are packed and sealed by these from now on; those before are freed. */
+  /** Sets keys and compression for later packets; the former ones are freed. */
   use(sealer: Sealer, resetSequence: boolean, compressor?: Compressor): void
   /** Frees the keys and the compression. Nothing is sealed after it. */
   free(): void
@@ -103,17 +103,17 @@ export interface PacketReader {
   push(chunk: Buffer): void
   /** The payload of the next whole packet. */
   next(): Buffer | undefined
-  /** Nobody has kept anything of the payload that `next` returned last. Its memory may be used again. */
+  /** Declares that the last payload of `next` is no longer referenced. Its memory may be reused. */
   release(): void
-  /** Packets are opened and unpacked by these from now on; those before are freed. */
+  /** Sets keys and compression for later packets; the former ones are freed. */
   use(opener: Opener, resetSequence: boolean, decompressor?: Decompressor): void
   /** Frees the keys and the compression. Nothing is opened after it. */
   free(): void
-  /** How many bytes payloads had that came packed, since it was set to zero. */
+  /** Bytes of packed payloads, since it was set to zero. */
   unpacked_bytes: number
-  /** How large a packet may be from now on. */
+  /** Sets the largest packet. */
   allow(largest_bytes: number): void
-  /** The number of the packet that `next` returned last. */
+  /** The sequence number of the last packet of `next`. */
   readonly sequence: number
 }
 
@@ -122,22 +122,22 @@ export function packetReader(): PacketReader {
   let decompressor: Decompressor | undefined
   let sequence = 0
   let largest_bytes = strangersPacket_bytes
-  /** What is left of the last chunk. */
+  /** The rest of the last chunk. */
   let chunk: Buffer = nothing
-  /** The memory of a packet that spans chunks, and how much of the packet is here. */
+  /** The memory of a packet that spans chunks, and its length so far. */
   let partial: Buffer | undefined
   let filled = 0
-  /** The memory of the last payload, if it is large and of our own. */
+  /** The memory of the last payload, if it is large and ours. */
   let lent: Buffer | undefined
-  /** Bytes of the packet at hand with its MAC, once its length is known. */
+  /** Bytes of the current packet with its MAC, once its length is known. */
   let whole = 0
 
   const skip = (count: number): void => {
-    // An empty view would keep all the memory behind it, as long as the connection is idle.
+    // An empty view would hold all the memory behind it, as long as the connection is idle.
     chunk = count === chunk.length ? nothing : chunk.subarray(count)
   }
 
-  /** The first so many bytes that were not consumed yet, if they are all here. */
+  /** The first bytes that were not consumed yet, if they are all here. */
   const gather = (count: number): Buffer | undefined => {
     if (!partial) {
       if (chunk.length >= count) return chunk.subarray(0, count)
@@ -168,7 +168,7 @@ export function packetReader(): PacketReader {
     decompressor?.free()
   }
 
-  /** In memory of its own, if it came packed; that of its packet is then not needed any more. */
+  /** In memory of its own, if it came packed; that of its packet is then free. */
   const unpack = (payload: Buffer): Buffer => {
     const unpacked = decompressor ? decompressor.unpack(payload, largest_bytes) : payload
     if (unpacked.buffer === payload.buffer) return unpacked

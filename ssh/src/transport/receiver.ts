@@ -5,38 +5,36 @@ import type { Duplex } from 'node:stream'
 import { Inbox } from './inbox.ts'
 import { largestPacket_bytes, packetReader } from './packets.ts'
 
-/** What packets may become in one turn of the event loop. Decompressing so much takes a millisecond. */
+/** Unpacked bytes in one turn of the event loop: a millisecond of work. */
 const unpackedAtOnce_bytes = 1024 * 1024
 /** Messages in one turn. The smallest take half a millisecond together; full packets are 8 MiB. */
 const takenAtOnce = 256
 
-/** What the receiver tells its transport. */
 export interface ReceiverEvents {
-  /** A message; those after it wait for what this returns. */
+  /** Later messages wait for the returned promise. */
   onMessage(payload: Buffer): Promise<void> | void
   /** All messages that could be read were. */
   onIdle(): void
   onError(error: unknown): void
 }
 
-/** Takes the messages of services. */
 export type Deliver = (payload: Buffer) => Promise<void> | void
 
-/** The receiving half of a transport. */
 export class PacketReceiver {
-  /** Opens packets with the keys in force. */
   readonly reader = packetReader()
   readonly #socket: Duplex
   readonly #events: ReceiverEvents
-  /** Messages that came before somebody took over. */
+  /** Messages from before the takeover. */
   readonly #inbox = new Inbox()
-  /** Who took over. */
+  /** The taker of messages. */
   #deliver: Deliver | undefined
-  /** Why nothing is read: the inbox is full, our side has paused, messages are worked on, or it is over. */
+  /**
+   * Reasons not to read: the inbox is full, our side has paused, messages are being handled, or it is over.
+   */
   #inboxIsFull = false
   #isPaused = false
   #pending = 0
-  /** Messages since others on the event loop had their turn. */
+  /** Messages since the last pause for the event loop. */
   #taken = 0
   #isOver = false
 
@@ -54,7 +52,7 @@ export class PacketReceiver {
     this.#read()
   }
 
-  /** A message of a service goes to whoever took over, or into the inbox. */
+  /** To the taker, or into the inbox. */
   deliver(payload: Buffer): Promise<void> | void {
     if (this.#deliver) return this.#deliver(payload)
     this.#inbox.push(payload)
@@ -63,7 +61,6 @@ export class PacketReceiver {
     this.#socket.pause()
   }
 
-  /** The next message of a service, before somebody takes over. */
   async next(): Promise<Buffer> {
     const waiting = this.#inbox.shift()
     if (!waiting) return this.#inbox.next()
@@ -74,7 +71,7 @@ export class PacketReceiver {
     return waiting
   }
 
-  /** From now on messages of services go to this function, and the peer may send large packets. */
+  /** Passes messages of services to this function; the peer may send large packets from here on. */
   takeOver(deliver: Deliver): void {
     this.reader.allow(largestPacket_bytes)
     this.#deliver = deliver
@@ -91,7 +88,7 @@ export class PacketReceiver {
   resume(): void {
     if (!this.#isPaused) return
     this.#isPaused = false
-    // Later: whoever has room now may be in the middle of a message.
+    // Later: the caller may be in the middle of a message.
     setImmediate(() => this.#continue())
   }
 
@@ -109,7 +106,7 @@ export class PacketReceiver {
   #read(): void {
     try {
       while (this.#mayRead) {
-        // What came before somebody took over comes first.
+        // Messages from before the takeover come first.
         const waiting = this.#deliver ? this.#inbox.shift() : undefined
         if (waiting) {
           this.#await(this.#deliver?.(waiting))
@@ -122,7 +119,8 @@ export class PacketReceiver {
         if (this.#taken >= takenAtOnce || this.reader.unpacked_bytes > unpackedAtOnce_bytes) {
           this.#taken = 0
           this.reader.unpacked_bytes = 0
-          // Other connections come first: a small packet can take a large one's work, or be one of very many.
+          // Other connections come first: a small packet can cost as much as a large one, or be one of very
+          // many.
           this.#await(new Promise((resolve) => void setImmediate(resolve)))
         }
       }
@@ -138,7 +136,6 @@ export class PacketReceiver {
     if (this.#mayRead) this.#socket.resume()
   }
 
-  /** Nothing more is taken until this is done. */
   #await(work: Promise<void> | void): void {
     if (!work) return
     this.#pending += 1

@@ -1,25 +1,24 @@
 // When keys are renewed (RFC 4253 section 9), and how often a peer may ask for it.
 
 /**
- * Under one key: the numbers of packets, which some ciphers take for their nonce, must not come round (RFC
- * 4344 section 3.1).
+ * The numbers of packets, which some ciphers use as their nonce, must not repeat under one key (RFC 4344
+ * section 3.1).
  */
 const mostPackets = 2 ** 31
 
 /**
- * New keys cost us a thousand times what they cost to ask for: so many of the cheapest kind for nothing, then
- * for data that was delivered, and now and then for the time that passed. OpenSSH with a RekeyLimit of 512K
- * wants them after every packet of data.
+ * New keys cost us a thousand times as much as a request for them, so the peer may have a number of the
+ * cheapest kind, then more for delivered data, and for time. OpenSSH with a RekeyLimit of 512K requests them
+ * after every packet of data.
  */
 const exchangesAtOnce = 64
 const exchangeEvery_ms = 500
 const exchangeEvery_bytes = 32 * 1024
 
-/** What the keys in force have been used for. */
+/** The use of the keys in force. */
 export class KeyUsage {
   /** Bytes in both directions. */
   bytes = 0
-  /** Packets that we have sent. */
   packets = 0
 
   reset(): void {
@@ -32,20 +31,20 @@ export class KeyUsage {
   }
 }
 
-/** How many key exchanges the peer may ask for. */
+/** Limits the key exchanges that the peer may request. */
 export class RekeyBudget {
   /** Exchanges of the cheapest kind. */
   #left = exchangesAtOnce
-  /** When the peer last asked for one. */
+  /** The peer's last request. */
   #spent_at = performance.now()
-  /** What channels have delivered since then. */
+  /** Delivered by channels since the last request. */
   #delivered_bytes = 0
 
   delivered(bytes: number): void {
     this.#delivered_bytes += bytes
   }
 
-  /** The peer asks for an exchange of this cost; false when it asks too often. */
+  /** False: the peer asks too often. */
   spend(cost: number): boolean {
     const now = performance.now()
     const earned = (now - this.#spent_at) / exchangeEvery_ms + this.#delivered_bytes / exchangeEvery_bytes

@@ -8,20 +8,18 @@ import { mostUnsent_bytes, outbox, type Outbox } from './outbox.ts'
 import { packetWriter } from './packets.ts'
 import type { KeyUsage } from './rekeying.ts'
 
-/** Answers that a peer which has not logged in may leave unread. */
+/** Unread answers to a peer that has not logged in. */
 const strangersUnsent_bytes = 64 * 1024
-/** Memory of answers that wait for the end of an exchange; data does not, it is held back. */
+/** Memory of answers that wait for the end of an exchange; data is held back before. */
 const mostHeld_bytes = 1024 * 1024
 
-/** The sending half of a transport. */
 export class PacketSender implements DataSealer {
-  /** Seals with the keys in force. */
   readonly writer = packetWriter()
   readonly #outbox: Outbox
-  /** Where it is counted what the keys are used for. */
+  /** Counts the use of the keys. */
   readonly #keyUsage: KeyUsage
   readonly #onError: (error: unknown) => void
-  /** Messages that cannot leave before our NEWKEYS, and their memory. */
+  /** Messages that wait for our NEWKEYS, and their memory. */
   #held: Writer[] = []
   #held_bytes = 0
 
@@ -37,7 +35,7 @@ export class PacketSender implements DataSealer {
     this.#seal(written)
   }
 
-  /** Data of a channel; it is copied at once and leaves at the end of the turn at the latest. */
+  /** Data of a channel; it is copied, and leaves at the end of the turn at the latest. */
   sendData(channel: number, stream: number, bytes: Uint8Array, most_bytes: number): void {
     dataPacket.add(this, channel, stream, bytes, most_bytes)
     this.#outbox.schedule()
@@ -66,7 +64,7 @@ export class PacketSender implements DataSealer {
       throw new ProtocolError('The peer does not finish the key exchange.')
   }
 
-  /** What was held back, in order; it is not held any more. */
+  /** Returns the held messages, in order. */
   takeHeld(): readonly Writer[] {
     const held = this.#held
     this.#held = []
@@ -79,17 +77,17 @@ export class PacketSender implements DataSealer {
     this.#outbox.allow(mostUnsent_bytes)
   }
 
-  /** True while data should wait. */
+  /** Data should wait. */
   get congested(): boolean {
     return this.#outbox.congested
   }
 
-  /** What was sealed and has not left yet. */
+  /** Sealed, and still here. */
   get unsent_bytes(): number {
     return this.#outbox.unsent_bytes
   }
 
-  /** Hands everything to the socket now. */
+  /** Now instead of at the end of the turn. */
   flush(): void {
     this.#outbox.flush()
   }

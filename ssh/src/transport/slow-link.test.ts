@@ -8,7 +8,7 @@ beforeEach(
 )
 afterEach(() => void vi.useRealTimers())
 
-/** A link on which so many bytes leave per millisecond. */
+/** A link with this rate. */
 function linkOf(bytesPerMs: number) {
   let waiting = 0
   const link = new SlowLink(() => waiting)

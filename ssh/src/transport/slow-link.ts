@@ -3,41 +3,40 @@
 // link. Compression is worth its processor time only then. Our own load must not look like a slow link, or it
 // would cause more of it.
 
-/** Mobile and satellite links answer later than this. */
+/** Mobile and satellite links answer later. */
 const slowRoundTrip_ms = 150
 /** 16 Mbit/s. */
 const slow_bytesPerMs = 2_000
-/** Over so long the rate is measured. */
+/** The rate is measured over this time. */
 const least_ms = 200
 
 export class SlowLink {
   readonly #unsent: () => number
-  /** Once slow it stays so. */
   #isSlow = false
-  /** Until an answer is late. */
+  /** Runs until an answer is late. */
   #timer: NodeJS.Timeout | undefined
-  /** Since when there has always been something that waits, and what was sent since. */
+  /** Since when bytes have always waited, and what was sent since. */
   #since: number | undefined
   #sent_bytes = 0
-  /** Data that is not with us yet has had to wait since something was sent last. */
+  /** Data outside of this connection has waited since the last message. */
   #hasWaited = false
 
-  /** `unsent` says how many bytes wait to leave. */
+  /** `unsent`: how many bytes wait to leave. */
   constructor(unsent: () => number) {
     this.#unsent = unsent
   }
 
-  /** A message leaves that the peer answers without any work. */
+  /** A message that the peer answers without work is sent. */
   asked(): void {
     clearTimeout(this.#timer)
     const late = (): void => {
       if (this.#timer !== undefined) this.#isSlow = true
     }
-    // What has arrived while this process was busy is read before that.
+    // Arrived bytes that a busy process has not read yet are read before that.
     this.#timer = setTimeout(() => setImmediate(late), slowRoundTrip_ms).unref()
   }
 
-  /** The answer has come, or none will. */
+  /** The answer has come, or will not. */
   answered(): void {
     clearTimeout(this.#timer)
     this.#timer = undefined
@@ -48,7 +47,7 @@ export class SlowLink {
     this.#hasWaited = true
   }
 
-  /** So many bytes are about to leave. */
+  /** Called before these bytes leave. */
   isSlow(bytes: number): boolean {
     if (this.#isSlow) return true
     const unsent_bytes = this.#unsent()

@@ -12,7 +12,7 @@ import { openTransport } from './transport.ts'
 
 afterEach(() => void vi.useRealTimers())
 
-/** What the server has said so far: its ident and the types of its messages, which are not encrypted yet. */
+/** The server's output: its ident and the types of its messages, which are not encrypted yet. */
 function server(answerKexInit: boolean) {
   const [line, socket] = duplexPair()
   let said = Buffer.alloc(0)

@@ -1,5 +1,5 @@
 // The transport of one connection (RFC 4253): identification strings, packets, key exchanges, and the few
-// messages that belong to no service. Whoever is above sees messages in order, may send at any time, and is
+// messages that belong to no service. The layer above sees messages in order, may send at any time, and is
 // told when to hold data back. Invariants: nothing but the exchange itself is sent between our KEXINIT
 // and our NEWKEYS; with strict key exchange (the answer to the Terrapin attack) nothing else is taken at
 // all before the first keys, and packets are counted from zero after every NEWKEYS. Before the login
@@ -30,13 +30,13 @@ import type { Transport, TransportOptions } from './types.ts'
 
 export type { Transport, TransportOptions } from './types.ts'
 
-/** How long an exchange may take, over a slow network that is full of data. */
+/** For an exchange over a slow network that is full of data. */
 const exchange_ms = 300_000
-/** For a peer who waits for our KEXINIT while we wait for its own. */
+/** For a peer that waits for our KEXINIT while we wait for its own. */
 const kexInit_ms = 50
-/** A session that has moved so much will move more: it is worth the time for keys of a quicker cipher. */
+/** A session that has moved this much will move more: new keys for a quicker cipher pay off. */
 const worthQuicker_bytes = 1024 * 1024
-/** How long the DISCONNECT may take to leave. */
+/** For the DISCONNECT to leave. */
 const disconnect_ms = 2_000
 
 /** Begins at once, unless the peer is to speak first. */
@@ -53,13 +53,13 @@ class SshTransport implements Transport {
   readonly #exchanges: Exchanges
   readonly #established = Promise.withResolvers<void>()
   readonly #ended = Promise.withResolvers<ConnectionEnded>()
-  /** How the connection ended; undefined while it goes on. */
+  /** Undefined: the connection is open. */
   #endedWith: ConnectionEnded | undefined
 
   /** Our identification string, and whether it was sent. */
   readonly #ident: string
   #identSent = false
-  /** The peer's, once it has come. */
+  /** The peer's identification string, once it has come. */
   readonly #identReader: IdentReader
   #peerIdent: string | undefined
   serverSigAlgs: readonly string[] | undefined
@@ -69,16 +69,16 @@ class SshTransport implements Transport {
   readonly #rekeyBudget = new RekeyBudget()
   readonly #link: SlowLink
   readonly #compression: TransportCompression
-  /** Limits the exchange under way, or waits for the next. */
+  /** Limits the current exchange, or waits for the next. */
   #exchangeTimer: NodeJS.Timeout | undefined
-  /** Until our first KEXINIT leaves although the peer's has not come. */
+  /** Runs until our first KEXINIT leaves without the peer's. */
   #kexInitTimer: NodeJS.Timeout | undefined
   /** The next packet of a server is its EXT_INFO. */
   #extInfoDue = false
-  /** Only then are keys renewed; whether they were due before. */
+  /** Keys are renewed only after the login; and whether they were due before. */
   #loggedIn = false
   #rekeyAfterLogin = false
-  /** Told that there is room to send, once somebody took over. */
+  /** Called when there is room to send, after the takeover. */
   #onRoom: (() => void) | undefined
 
   constructor(socket: Duplex, options: TransportOptions) {
@@ -111,7 +111,7 @@ class SshTransport implements Transport {
       idents: () =>
         ({ [this.role]: this.#ident, [peerOf(this.role)]: this.peerIdent }) as Record<Role, string>,
       send: (written) => {
-        // An exchange that was computing when everything ended.
+        // An exchange was computing when everything ended.
         if (this.#endedWith) throw this.#endedWith
         this.#sender.send(written)
       },
@@ -278,9 +278,8 @@ class SshTransport implements Transport {
 
   #onNewKeysReceived(): void {
     this.#setExchangeTimer(this.#options.rekey_ms, () => this.rekey())
-    // Only now: the client has just sent its NEWKEYS, and what it sends next would wait for our kernel's late
-    // acknowledgement (40 ms) if there were nothing from us. It is still what follows our own NEWKEYS (RFC
-    // 8308 section 2.4).
+    // Only now: the client's next message after its NEWKEYS would wait for our kernel's late acknowledgement
+    // (40 ms) without a packet from us. It still directly follows our own NEWKEYS (RFC 8308 section 2.4).
     this.#sendExtInfo()
     this.#established.resolve()
   }
@@ -328,23 +327,22 @@ class SshTransport implements Transport {
     if (!keyed && (strict || type > Message.debug))
       throw new ProtocolError('A message came before the first keys.')
     if (type === Message.ignore || type === Message.debug || type === Message.unimplemented) return
-    // After its KEXINIT the peer should send nothing else until its NEWKEYS (RFC 4253 section 7.1). Some do
-    // while keys are renewed; what comes is under the old keys and good, so it is taken, as OpenSSH does.
+    // After its KEXINIT the peer should send nothing else until its NEWKEYS (RFC 4253 section 7.1). Some do;
+    // their messages are good under the old keys, so they are taken, as OpenSSH does.
     if (type === Message.extInfo) return this.#onExtInfo(payload)
     if (type === Message.ping) return this.send(writePong(payload))
     if (type === Message.pong) return
     if (!isServiceMessage(type)) return this.send(writeUnimplemented(this.#receiver.reader.sequence))
-    // A server may renew its keys as soon as it has let us in, before anybody here has taken over.
+    // A server may renew its keys right after the login, before anybody here has taken over.
     if (type === Message.serviceAccept) this.#link.answered()
     if (type === Message.authSuccess && this.role === 'client')
       this.#loggedIn = this.#compression.loggedIn = true
     return this.#receiver.deliver(payload)
   }
 
-  /** A message of this type was sent. */
   #noteBeforeLogin(type: number | undefined): void {
     if (type === Message.serviceRequest) this.#link.asked()
-    // What follows it is compressed.
+    // Later messages are compressed.
     if (type === Message.authSuccess && this.role === 'server') this.#compression.loggedIn = true
   }
 
@@ -378,7 +376,6 @@ class SshTransport implements Transport {
   }
 }
 
-/** What the compressors of a connection have to know. */
 class TransportCompression implements CompressionContext {
   readonly mode: CompressionMode
   readonly #link: SlowLink

@@ -1,4 +1,4 @@
-// What the transport of a connection offers to the layers above it: authentication and the connection
+// The interface of a transport for the layers above it: authentication and the connection
 // protocol.
 import type { Algorithms } from '../algorithms.ts'
 import type { CompressionMode } from '../compression/compression.ts'
@@ -7,72 +7,67 @@ import type { PrivateKey } from '../keys/private-key.ts'
 import type { Writer } from '../wire.ts'
 import type { Negotiated, Role } from './kexinit.ts'
 
-/** How a transport behaves, and what it offers in the key exchange. */
 export interface TransportOptions {
   readonly role: Role
   /** The software part of our identification string. */
   readonly software: string
   readonly algorithms: Algorithms
   readonly hostKeys: readonly PrivateKey[]
-  /** New keys are made after so many bytes in either direction, and after so long. */
+  /** After these bytes in either direction, or this time. */
   readonly rekey_bytes: number
   readonly rekey_ms: number
-  /** Say nothing before the peer has: some tunnels need it. */
+  /** Send nothing before the peer has: some tunnels need it. */
   readonly speakSecond: boolean
-  /** A client: the exchange that it prefers begins before the server has said what it prefers. */
+  /** A client: its preferred exchange begins before the server's preferences have come. */
   readonly guess?: boolean
   /** Our first KEXINIT waits a moment for the peer's. */
   readonly answerKexInit: boolean
-  /** When to compress with a method that leaves the choice. */
+  /** For methods that leave the choice. */
   readonly compress?: CompressionMode
 }
 
-/** The packets of one connection, encrypted once there are keys (RFC 4253). */
+/** Encrypted once there are keys (RFC 4253). */
 export interface Transport {
   readonly role: Role
   /** Resolves with the first keys. */
   readonly established: Promise<void>
-  /** Resolves, never rejects, when the connection is over. */
+  /** Never rejects. */
   readonly ended: Promise<ConnectionEnded>
   readonly sessionId: Buffer
   /** The peer's identification string, as it came. */
   readonly peerIdent: string
-  /** The server's host key. */
   readonly hostKey: Buffer
   readonly negotiated: Negotiated
-  /** What the server said it verifies (RFC 8308); undefined if it said nothing. */
+  /** RFC 8308; undefined: the server sent no list. */
   readonly serverSigAlgs: readonly string[] | undefined
-  /** Packets that have arrived; whoever watches it sees whether the peer lives. */
+  /** Packets that have arrived, which show whether the peer lives. */
   readonly received: number
-  /** The next message, until somebody took over. */
+  /** For use before the takeover. */
   receive(): Promise<Buffer>
   /**
-   * Somebody is logged in. From now on messages go to this function as they arrive, and the peer may send
-   * large packets. When it returns a promise the messages after it wait.
+   * After the login: messages go to this function as they arrive, and the peer may send large packets. Later
+   * messages wait for the promise that it returns.
    */
   takeOver(receive: (payload: Buffer) => Promise<void> | void, onRoom: () => void): void
-  /** Nobody has kept anything of the message that came last. */
+  /** Declares that the last message is no longer referenced. */
   releaseMessage(): void
   send(written: Writer): void
   /**
    * Sends data of a channel; only while it is not congested. Data of the same channel and stream that follows
-   * at once may share its packet, which holds at most so many bytes.
+   * at once may share its packet, which holds at most `most_bytes`.
    */
   sendData(channel: number, stream: number, bytes: Uint8Array, most_bytes: number): void
-  /** Data of this channel of the peer's is not compressed from now on, or may be again. */
+  /** Excludes data of the peer's channel from compression. */
   setPlain(channel: number, isPlain: boolean): void
-  /** True while data should wait. */
+  /** Data should wait. */
   readonly congested: boolean
-  /** Data of a channel waits, for its window or because of `congested`: a slow link is known by that. */
+  /** Data of a channel waits, for its window or because of `congested`: this reveals a slow link. */
   dataWaits(): void
   /** Nothing is taken from the peer until `resumeReading`. */
   pauseReading(): void
   resumeReading(): void
   readonly reading: boolean
-  /**
-   * So many bytes of a channel have reached whom they were for, on either side: what the peer pays for new
-   * keys with.
-   */
+  /** Bytes of a channel have reached their reader, on either side: they pay for the peer's new keys. */
   delivered(bytes: number): void
   rekey(): void
   /** Sends a DISCONNECT and closes. */
