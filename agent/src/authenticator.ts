@@ -1,8 +1,7 @@
-// Authentication of one SSH connection. Every attempt is judged alone, by its own proof. The authenticator
-// remembers only what the server said about a key, because the server answers once. A key that is merely
-// offered makes the agent ask the server and nothing else. Refusals take a multiple of a fixed time, so that
-// it does not tell an unknown user from a wrong password, a locked account or a key that the server did not
-// approve.
+// Authentication of one SSH connection. Every attempt is judged alone, by its own proof. Only the server's
+// answer about a key is remembered, because the server answers once; an offered key causes nothing but that
+// question. Refusals take a multiple of a fixed time, so that an unknown user, a wrong password, a locked
+// account and an unapproved key look the same.
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Attempt, Decision } from '@hawser/ssh'
 import type { ApproveKey } from './key-approval.ts'
@@ -16,15 +15,15 @@ export interface AuthenticatorOptions {
 
 export interface Authenticator {
   authenticate(attempt: Attempt): Promise<Decision>
-  /** The account of the attempt that was accepted; throws before there is one. */
+  /** Throws before an attempt was accepted. */
   account(): Account
 }
 
 type KeyAttempt = Extract<Attempt, { readonly key: unknown }>
 
-/** A refusal takes this long, or a multiple of it. */
+/** The time of a refusal, or a multiple of it. */
 const step_ms = 500
-/** Keys that the server is asked about on one connection. */
+/** Keys for each connection that the server is asked about. */
 const mostKeys = 16
 
 export function authenticator({ users, approveKey, log }: AuthenticatorOptions): Authenticator {
@@ -50,7 +49,7 @@ export function authenticator({ users, approveKey, log }: AuthenticatorOptions):
     if (attempt.method === 'password') return users.admitWithPassword(attempt.user, attempt.password)
     if (attempt.method !== 'publickey' && attempt.method !== 'publickey-offer')
       return { refused: 'no such method' }
-    // Also for users who do not exist: asking takes the longest.
+    // Also for users who do not exist: approval takes the longest.
     const [approved, admission] = await Promise.all([approve(attempt), users.admit(attempt.user)])
     return approved ? admission : { refused: 'key not approved' }
   }

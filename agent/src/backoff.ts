@@ -2,11 +2,11 @@
 // (Retry-After), the agent waits exactly that long, and the next delay does not grow.
 
 export interface Backoff {
-  /** How long the next wait is; each call counts as a failure. */
+  /** The next wait; each call counts as a failure. */
   next_ms(asked_s?: number): number
-  /** Waits; rejects only when the signal stops it. */
+  /** Rejects only when the signal stops it. */
   wait(signal: AbortSignal, asked_s?: number): Promise<void>
-  /** It worked: the next failure is a first one again. */
+  /** After a success, the next failure is a first one again. */
   reset(): void
 }
 

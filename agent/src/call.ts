@@ -5,10 +5,9 @@ import https from 'node:https'
 
 export interface Answer {
   readonly status: number
-  /** Undefined when the answer was no JSON. */
+  /** Undefined: the answer was not JSON. */
   readonly body: unknown
   readonly retryAfter_s: number | undefined
-  /** Where a redirect leads to. */
   readonly location: string | undefined
 }
 
@@ -18,17 +17,16 @@ export interface Call {
   readonly token?: string | undefined
   readonly body?: object | undefined
   readonly signal?: AbortSignal | undefined
-  /** Connections to use again; without it, a call has one of its own. */
+  /** Connections to reuse; absent: the call opens one. */
   readonly connections?: Connections | undefined
 }
 
-/** Connections that stay open for a while, for calls that somebody waits for. */
+/** Connections that stay open for a while, for calls that a person waits for. */
 export interface Connections {
   readonly http: http.Agent
   readonly https: https.Agent
 }
 
-/** How long a connection stays open without a call, and how many do. */
 const idle = { keepAlive: true, timeout: 10_000, maxFreeSockets: 2 }
 
 export function keptConnections(): Connections {
@@ -36,9 +34,8 @@ export function keptConnections(): Connections {
 }
 
 /**
- * For connections that are used once. It remembers the TLS session of the server, so that the next
- * connection, and the tunnel after it was lost, need no certificates: that saves some kilobytes and a
- * signature each time.
+ * For connections that are used once. Remembering the server's TLS session saves the next connection, or
+ * tunnel, the certificates: some kilobytes and a signature each time.
  */
 export const resumingTls = new https.Agent({ keepAlive: false, maxCachedSessions: 4 })
 

@@ -1,9 +1,8 @@
-// Starts programs with exactly what they are meant to have: the credentials of the user, a session of their
-// own, three descriptors. Node opens every descriptor with O_CLOEXEC. The masters of pseudo-terminals, which
-// node-pty's addon opens, are the one exception: a child that inherits one could read and type on somebody
-// else's terminal, and would keep it from being hung up. Node has no call that marks them afterwards. So this
-// file remembers them and gives every child /dev/null in their place. Every child that lives longer than a
-// moment must be started with `stdioWith`.
+// Starts programs with exactly the credentials of the user, a session of their own and three descriptors.
+// Node opens every descriptor with O_CLOEXEC, except the masters of pseudo-terminals, which node-pty's addon
+// opens: a child that inherits one could read and type on another user's terminal, and would prevent its
+// hang-up. Node cannot mark them afterwards, so this file gives every child /dev/null in their place. Every
+// child that lives longer than a moment must be started with `stdioWith`.
 import { spawn, type ChildProcess } from 'node:child_process'
 import {
   closeSync,
@@ -23,7 +22,7 @@ import type { Account } from './users.ts'
 const masters = new Set<number>()
 let nothing: number | undefined
 
-/** Hides a descriptor from children; call what it returns when the descriptor is closed. */
+/** Hides a descriptor from children; call the returned function when the descriptor is closed. */
 export function hideFromChildren(fd: number): () => void {
   masters.add(fd)
   return () => void masters.delete(fd)
@@ -32,9 +31,9 @@ export function hideFromChildren(fd: number): () => void {
 const closeOnExec = 0o2000000
 
 /**
- * Closes the descriptors that we inherited, except the first three: Node marks only what it opens itself.
- * Call it before anything else is opened. Certificates of authorities stay open: a thread of Node's own may
- * be reading them at this moment, without the mark, and everybody may read them.
+ * Closes inherited descriptors, except the first three: Node marks only what it opens itself. Call it before
+ * anything else is opened. Certificates of authorities stay open: a thread of Node's own may be reading them
+ * now, without the mark, and everybody may read them.
  */
 export function closeInherited(): void {
   const { NODE_EXTRA_CA_CERTS, SSL_CERT_FILE, SSL_CERT_DIR } = process.env
@@ -57,7 +56,6 @@ export function closeInherited(): void {
 
 type Stdio = (number | 'pipe' | 'ignore' | 'ipc')[]
 
-/** The descriptors of a child, with the hidden ones covered. */
 export function stdioWith(wanted: Stdio): Stdio {
   if (masters.size === 0) return wanted
   nothing ??= openSync('/dev/null', 'r')
@@ -75,7 +73,7 @@ export interface Started {
 }
 
 /**
- * Throws if the program cannot be started. `account` is the user that it runs as; undefined for a program of
+ * Throws if the program cannot be started. `account`: the user that it runs as; undefined for a program of
  * ours that drops its privileges itself. The descriptors are opened at the last moment.
  */
 export async function start(
@@ -87,8 +85,7 @@ export async function start(
   const credentials = account && credentialsFor(account)
   const taking = credentials ? await commandAs(credentials, command) : command
   const last = account && process.getuid?.() === 0 ? asLogin(account.uid, taking) : taking
-  // `detached` makes it the leader of a session and a group, so that a signal reaches all that it has
-  // started.
+  // `detached` makes it the leader of a session and a group, so that a signal reaches all its processes.
   const child = spawn(last.file, last.args, {
     env: withOwn(env, last.env),
     cwd: '/',

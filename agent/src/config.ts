@@ -5,29 +5,28 @@ import path from 'node:path'
 import { features, longestPing_s, shortestPing_s, type Feature } from '@hawser/contract/tunnel'
 
 export interface AgentConfig {
-  /** Without a slash at the end. */
   readonly server: string
-  /** Empty: the enrolment token says it. */
+  /** Empty: the enrolment token names it. */
   readonly tenant_id: string
-  /** Names the namespace until the device has enrolled with it once; empty: there is none. */
+  /** Names the namespace until the device has enrolled once; empty: none. */
   readonly enrolmentToken: string
-  /** The file of these settings, if the token is to be taken out of it; else empty. */
+  /** The settings file to take the token out of; or empty. */
   readonly settingsFile: string
-  /** Abilities that the agent names to the server, beyond the tunnels of agents in the field. */
+  /** Beyond the tunnels of agents in the field. */
   readonly features: readonly Feature[]
   readonly keyFile: string
   readonly keepalive_ms: number
-  /** A file with certificates of authorities beside those that everybody accepts; or empty. */
+  /** A file with additional certificates of authorities; or empty. */
   readonly caFile: string
   readonly preferredHostname: string
   readonly preferredIdentity: string
-  /** A crypt hash: one user, the agent's own. */
+  /** A crypt hash; single-user mode, as the agent's own user. */
   readonly singleUserPassword: string
-  /** Whether a key that was made on another machine is replaced at the start. */
+  /** Whether a key from another machine is replaced at the start. */
   readonly resetCopied: boolean
   /** When the agent compresses what it sends to the gateway. */
   readonly compression: (typeof compressions)[number]
-  /** The most seconds between two pings of an idle tunnel. */
+  /** Between two pings of an idle tunnel. */
   readonly longestPing_s: number
 }
 
@@ -40,7 +39,6 @@ const uuid = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
 
 type Environment = Readonly<Record<string, string | undefined>>
 
-/** What every mode needs, and the way to ask for more. */
 export function readCommon(environment: Environment) {
   const problems: string[] = []
   const find = (name: string): string => {
@@ -53,7 +51,6 @@ export function readCommon(environment: Environment) {
   const must = (name: string, fits: boolean, sentence: string): void => {
     if (!fits) problems.push(`HAWSER_${name}: ${sentence}`)
   }
-  /** Throws all that was wrong. */
   const finish = (): void => {
     if (problems.length > 0)
       throw new ConfigError(
@@ -63,16 +60,16 @@ export function readCommon(environment: Environment) {
 
   const server = find('SERVER_ADDRESS').replace(/\/+$/, '')
   const known = URL.canParse(server) && ['http:', 'https:'].includes(new URL(server).protocol)
-  must('SERVER_ADDRESS', known, 'the address of the server is needed, for example https://hawser.example.com')
+  must('SERVER_ADDRESS', known, 'use the address of the server, for example https://hawser.example.com')
   const tenant_id = find('TENANT_ID')
   const enrolmentToken = find('ENROLMENT_TOKEN')
   must(
     'TENANT_ID',
     uuid.test(tenant_id) || (tenant_id === '' && enrolmentToken !== ''),
-    'the id of the namespace is needed; the console shows it',
+    'use the id of the namespace, which the console shows',
   )
-  must('ENROLMENT_TOKEN', /^$|^hwe_[a-z2-7]{32}$/.test(enrolmentToken), 'a token begins with hwe_')
-  // Set to nothing is not the same as not set: then the agent names none.
+  must('ENROLMENT_TOKEN', /^$|^hwe_[a-z2-7]{32}$/.test(enrolmentToken), 'tokens begin with hwe_')
+  // Set to nothing is not the same as not set: then the agent names no features.
   const named = environment.HAWSER_FEATURES
   must(
     'FEATURES',
@@ -128,8 +125,8 @@ export function readConfig(environment: Environment, isRoot: boolean): AgentConf
     'SINGLE_USER_PASSWORD',
     isRoot ? !singleUserPassword : singleUserPassword !== '',
     isRoot
-      ? 'as root the users of the system log in, with their own passwords; run the agent as another user, or without this'
-      : 'without root only one user can log in: a crypt hash of the password is needed (openssl passwd -6)',
+      ? 'as root, the users of the system log in with their own passwords; remove this setting or run the agent as another user'
+      : 'without root, only one user can log in; set a crypt hash of the password (openssl passwd -6)',
   )
   finish()
   return {

@@ -1,21 +1,20 @@
-// Why a call to the server failed, in a sentence for the person who set its address. Loaded only when a call
-// has failed. Where the address may name the wrong one of HTTP and HTTPS, or the SSH port, it asks what
-// listens there before it says so.
+// Why a call to the server failed, in a sentence for the person who set its address. Loaded only after a
+// failure. Where the address may confuse HTTP with HTTPS, or name the SSH port, it probes the port first.
 import http from 'node:http'
 import tls from 'node:tls'
 
-/** For one question to what listens there. */
+/** For one question to an unknown server. */
 const limit_ms = 5_000
 
-/** The error codes of Node and OpenSSL when the other side speaks no TLS. */
+/** The error codes of Node and OpenSSL for an other side without TLS. */
 const noTls =
   /^(EPROTO|ERR_SSL_(WRONG_VERSION_NUMBER|PACKET_LENGTH_TOO_LONG|HTTP_REQUEST|RECORD_LAYER_FAILURE))$/
-/** The other side ended the connection, or answered with something that is no HTTP. */
+/** The other side ended the connection, or does not speak HTTP. */
 const noHttp = /^(ECONNRESET|EPIPE|HPE_\w+)$/
 
 interface Failed extends Error {
   readonly code?: string
-  /** The bytes that the parser of HTTP could not read. */
+  /** The bytes that could not be parsed. */
   readonly rawPacket?: Buffer
 }
 
@@ -28,7 +27,7 @@ export async function explained(error: Failed, address: string): Promise<Error> 
   return sentence === undefined ? error : new Error(sentence, { cause: error })
 }
 
-/** When a name has several addresses, each has its own error, and the error for all of them has no code. */
+/** When a name has several addresses, each has its own error, and the error for all has no code. */
 const codeOf = (error: Failed): string =>
   error.code ??
   (error instanceof AggregateError ? (error.errors as Failed[])[0]?.code : undefined) ??
@@ -38,7 +37,7 @@ async function withoutTls(code: string, url: URL): Promise<string | undefined> {
   if (!noTls.test(code)) return undefined
   return (await speaksHttp(url))
     ? `The server at ${url.host} speaks HTTP, not HTTPS: use http://${url.host}.`
-    : `What listens at ${url.host} does not speak HTTPS: use the address and the port of the web console.`
+    : `The service at ${url.host} does not speak HTTPS: use the address and the port of the web console.`
 }
 
 async function withTls(code: string, url: URL, { rawPacket }: Failed): Promise<string | undefined> {
@@ -50,10 +49,7 @@ async function withTls(code: string, url: URL, { rawPacket }: Failed): Promise<s
     : undefined
 }
 
-/**
- * The answer that servers and proxies give to plain HTTP on their TLS port is a 400; ours
- * ends the connection.
- */
+/** Servers and proxies answer plain HTTP on their TLS port with a 400; ours ends the connection. */
 export async function plainRefused(status: number, address: string): Promise<string | undefined> {
   const url = new URL(address)
   if (status !== 400 || url.protocol !== 'http:' || !(await speaksTls(url))) return undefined
@@ -63,12 +59,12 @@ export async function plainRefused(status: number, address: string): Promise<str
 function sentenceOf(error: Failed, code: string, url: URL): string | undefined {
   if (code === 'ECONNREFUSED') return `Nothing listens at ${url.host}: the connection was refused.`
   if (code === 'ENOTFOUND' || code === 'EAI_AGAIN')
-    return `The name ${url.hostname} cannot be resolved: is it right, and is this device online?`
+    return `The name ${url.hostname} cannot be resolved. Check the name, and that this device is online.`
   if (code === 'EHOSTUNREACH' || code === 'ENETUNREACH') return `${url.hostname} cannot be reached from here.`
   if (code === 'ETIMEDOUT' || code === 'TimeoutError' || code === 'ABORT_ERR')
     return `${url.host} does not answer.`
   if (/CERT|SIGNATURE/.test(code))
-    return `The certificate of ${url.host} is not accepted: ${error.message} (is the clock of this device right?)`
+    return `The certificate of ${url.host} is not accepted: ${error.message} (check the clock of this device)`
   return error.message === '' ? `The call to ${url.host} failed: ${code}.` : undefined
 }
 
@@ -90,7 +86,7 @@ function speaksHttp({ hostname, port }: URL): Promise<boolean> {
   })
 }
 
-/** Whether there is a TLS handshake. Nothing is sent, so that the certificate does not matter. */
+/** Sends nothing, so that the certificate does not matter. */
 function speaksTls({ hostname, port }: URL): Promise<boolean> {
   return new Promise((resolve) => {
     const socket = tls.connect({ host: bare(hostname), port: Number(port) || 80, rejectUnauthorized: false })

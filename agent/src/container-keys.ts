@@ -9,34 +9,32 @@ import { namespaceFile } from './namespace.ts'
 import { serverKeyFile } from './server-key.ts'
 import { writeWhole } from './whole-file.ts'
 
-/** A device that is a container. */
+/** The device that a container is. */
 export interface KeptContainer {
   readonly keyFile: string
-  /** The short id of its first container, by which the server knows the device. */
+  /** The short id of its first container, which identifies the device at the server. */
   readonly identity: string
-  /** The container that it is now. */
   readonly id: string
   readonly name: string
   readonly image: string
-  /** Since when the container is gone, in milliseconds since 1970; absent: it exists. */
+  /** Milliseconds since 1970; absent: the container exists. */
   readonly gone_at?: number | undefined
-  /** The server knows that it is gone. */
+  /** Whether the server knows that it is gone. */
   readonly told?: boolean | undefined
 }
 
 export interface ContainerKeys {
-  /** Takes in which containers the engine offers. `isThere`: whether it may still have a container. */
+  /** Compares with the containers of the engine. `isThere`: whether it may still have a container. */
   settle(offered: readonly Container[], isThere: (id: string) => boolean): void
-  /** The device of a container; undefined: it has none yet. */
+  /** Undefined: the container is new. */
   of(id: string): KeptContainer | undefined
-  /** Makes one for a new container. */
   add(container: Container): KeptContainer
-  /** Devices whose containers are gone, and of which the server does not know that. */
+  /** Removed devices of which the server is not yet notified. */
   untold(): KeptContainer[]
   told(device: KeptContainer): void
 }
 
-/** Length of the short form of a container's id. */
+/** The length of a container's short id. */
 export const shown = 12
 const kept_ms = 30 * 24 * 60 * 60 * 1_000
 /** Every job that runs in a container of its own leaves one behind. */
@@ -45,7 +43,6 @@ const noteOf = (keyFile: string): string => `${keyFile}.container`
 
 export function containerKeys(folder: string, now: () => number = Date.now): ContainerKeys {
   const all = new Map<string, KeptContainer>()
-  /** Identities by the id of the container. */
   const byId = new Map<string, string>()
   for (const device of readAll(folder)) enter(device)
 
@@ -116,7 +113,7 @@ export function containerKeys(folder: string, now: () => number = Date.now): Con
   }
 }
 
-/** A note that cannot be read is none: its container then gets a device anew, with the same key. */
+/** An unreadable note is ignored: its container becomes a new device, with the same key. */
 function readAll(folder: string): KeptContainer[] {
   const files = names(folder).filter((file) => /^[0-9a-f]{12}\.key\.container$/.test(file))
   return files.flatMap((file): KeptContainer[] => {

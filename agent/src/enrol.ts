@@ -1,8 +1,9 @@
-// Enrolment: the device says who it is and gets its token. The same call, made again and again, keeps it
-// known as online and brings the facts up to date.
+// Enrolment: the device identifies itself and gets its token. Repeated, the same call reports the device as
+// online and updates its facts.
 import { createHash } from 'node:crypto'
 import os from 'node:os'
 import type { AgentAnswer } from '@hawser/contract/agents'
+import { defined } from '@hawser/contract/defined'
 import { call, type Answer } from './call.ts'
 import type { AgentConfig } from './config.ts'
 import { facts, type Facts } from './facts.ts'
@@ -15,15 +16,14 @@ export interface Enrolled {
   readonly token: string
   readonly name: string
   readonly namespace: string
-  /** The id of the namespace. */
   readonly tenant_id: string
-  /** Whether people accepted the device. Undefined from servers that do not say. */
+  /** Whether the device was accepted; undefined: the server does not report it. */
   readonly status?: string | undefined
-  /** The server's public key for approvals. Undefined from servers that have none. */
+  /** Undefined: the server has no key for approvals. */
   readonly approval_key?: string | undefined
 }
 
-/** The server answered, and did not want us. */
+/** The server answered with a refusal. */
 export class Refused extends Error {
   override readonly name = 'Refused'
   readonly status: number
@@ -42,15 +42,15 @@ export function aboutDevice(
   told: () => Facts = facts,
 ) {
   const mac = preferredIdentity || macAddress()
-  return {
+  return defined({
     info: told(),
     hostname: preferredHostname || ownName(os.hostname(), publicKey),
-    ...(mac ? { identity: { mac } } : {}),
+    identity: mac ? { mac } : undefined,
     public_key: publicKey,
-  }
+  })
 }
 
-/** `onJoined` keeps the namespace that an enrolment token led to. */
+/** `onJoined` stores the namespace of an enrolment token. */
 export function enrolment(
   config: AgentConfig,
   identity: Identity,
@@ -66,13 +66,13 @@ export function enrolment(
     const answer = await call({
       method: 'POST',
       url,
-      body: {
-        // Anew each time: a container may have been renamed.
+      body: defined({
+        // Made anew each time: a container may have been renamed.
         ...aboutDevice(config, identity, told),
-        ...(tenant_id ? { tenant_id } : {}),
-        ...(enrolment_token ? { enrolment_token } : {}),
-        ...(updates ? { agent: updates.report() } : {}),
-      },
+        tenant_id: tenant_id || undefined,
+        enrolment_token: enrolment_token || undefined,
+        agent: updates?.report(),
+      }),
       signal,
     })
     const { uid, token, name, namespace, status, approval_key, agent } = (answer.body ??
@@ -90,7 +90,7 @@ export function enrolment(
   }
 }
 
-/** The server's own sentence, else what can be said about whoever answered. */
+/** The server's own sentence, or else a description of the answer. */
 export async function reasonOf({ status, body, location }: Answer, url: string): Promise<string> {
   const { message } = (body ?? {}) as { message?: string }
   if (message !== undefined) return message

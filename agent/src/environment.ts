@@ -1,15 +1,14 @@
-// The variables of a program that somebody starts: what sshd would set, what the device says about language
-// and paths, and of the client's own only those on a short list, and those that the server says the namespace
-// names. Everything else that a client sends is dropped here (LD_PRELOAD runs code, PATH and BASH_ENV choose
-// it). Values of listed variables are harmless text, because the tools that give up root's rights read them,
-// too.
+// The variables of a program: those of sshd, the device's own for language and paths, and of the client's
+// only a short list and those of the namespace. All others are dropped here (LD_PRELOAD runs code, PATH and
+// BASH_ENV choose it). Values of listed variables are harmless text, because the tools that drop root's
+// rights read them, too.
 import { readFile } from 'node:fs/promises'
 import { isIP } from 'node:net'
+import { defined } from '@hawser/contract/defined'
 import { readNamed } from '@hawser/contract/environment'
 import { personVariable } from '@hawser/contract/tunnel'
 import type { Account } from './users.ts'
 
-/** Whose variables pass: a name, or a beginning of names with `*`. */
 export const passedOn: readonly string[] = [
   'LANG',
   'LC_*',
@@ -21,13 +20,12 @@ export const passedOn: readonly string[] = [
 const language = /^(?:LANG|LC_[A-Z]+|LANGUAGE)$/
 const harmless = /^[\w .,:;@+=~-]{0,128}$/
 
-/** The first of these files that says something about a variable is right. */
+/** The first of these files that names a variable wins. */
 const languageFiles = ['/etc/locale.conf', '/etc/default/locale', '/etc/environment']
 const pathFile = '/etc/environment'
 const rootsPath = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
 const othersPath = '/usr/local/bin:/usr/bin:/bin:/usr/local/games:/usr/games'
 
-/** Where somebody comes from, or is. */
 export interface Endpoint {
   readonly address: string
   readonly port: number
@@ -37,15 +35,12 @@ export interface EnvironmentOptions {
   readonly account: Account
   readonly deviceName: string
   readonly client: Endpoint
-  /** Who opened the session; undefined: it is not known. */
+  /** Who opened the session; undefined: unknown. */
   readonly person?: string | undefined
   readonly server: Endpoint
-  /** As the client sent it. */
   readonly sent: ReadonlyMap<string, string>
-  /** The name of the kind of terminal, if there is one. */
   readonly terminal?: string | undefined
   readonly agentSocket?: string | undefined
-  /** What the device itself says. */
   readonly device: DeviceVariables
 }
 
@@ -61,7 +56,7 @@ export function mayPass(name: string, value: string): boolean {
   return (listed && harmless.test(value)) || readNamed(name, value) !== undefined
 }
 
-/** "<address> <port>", as the gateway writes it; undefined if it is something else. */
+/** "<address> <port>", as the gateway writes it; undefined: malformed. */
 export function readEndpoint(text: string): Endpoint | undefined {
   const [address = '', port = '', ...rest] = text.split(' ')
   if (rest.length > 0 || isIP(address) === 0 || !/^\d{1,5}$/.test(port)) return undefined
@@ -87,10 +82,12 @@ export function environmentOf(options: EnvironmentOptions): Record<string, strin
     // The first is the name that scripts on existing fleets know.
     SHELLHUB_HOST: deviceName,
     HAWSER_DEVICE: deviceName,
-    ...(person === undefined ? {} : { [personVariable]: person }),
-    // SSH_TTY is set with the terminal, see pty.ts.
-    ...(terminal === undefined ? {} : { TERM: terminalName(terminal) }),
-    ...(agentSocket === undefined ? {} : { SSH_AUTH_SOCK: agentSocket }),
+    ...defined({
+      [personVariable]: person,
+      // SSH_TTY is set with the terminal, see pty.ts.
+      TERM: terminal === undefined ? undefined : terminalName(terminal),
+      SSH_AUTH_SOCK: agentSocket,
+    }),
   }
 }
 

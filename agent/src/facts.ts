@@ -1,4 +1,4 @@
-// What a device says about itself: its system, its processor, and which agent it runs.
+// The facts of a device: its system, its processor, and its agent.
 import { readFileSync } from 'node:fs'
 import { version } from '@hawser/contract/version'
 
@@ -21,7 +21,7 @@ export function facts(file = '/etc/os-release'): Facts {
       if (name) release.set(name, value!.replace(/^(["'])(.*)\1$/, '$2'))
     }
   } catch {
-    // A system without the file has no name to give.
+    // A system without the file has no name to report.
   }
   return {
     id: release.get('ID') ?? '',

@@ -1,6 +1,6 @@
-// Temporary folders of our own. An agent that runs as root makes them in /run, where nobody else can write:
-// in /tmp, somebody else could put a folder back that a clean-up has removed. Whoever comes back to a folder
-// first asks whether it is still ours.
+// Temporary folders of our own. An agent that runs as root makes them in /run, where only root can write: in
+// /tmp, another user could replace a folder after a clean-up. A caller that returns to a folder first checks
+// that it is still ours.
 import { accessSync, constants, lstatSync, mkdirSync, mkdtempSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
@@ -36,15 +36,14 @@ function isWritable(folder: string): boolean {
 const codeFolder = path.join(rootsPlace, 'hawser-code')
 
 /**
- * The variables that give a child of ours, started by root, the compile cache. With it a start takes a tenth
- * of a second instead of half a second. Root runs what is in that folder, so there is no cache unless the
- * folder is certainly ours.
+ * The variables with which Node children of ours, started by root, start in a tenth of a second instead of
+ * half of one. Root runs what is in that folder, so there is no cache unless the folder is certainly ours.
  */
 export function compileCache(): Record<string, string> {
   try {
     mkdirSync(codeFolder, { mode: 0o700 })
   } catch {
-    // It is there already, or cannot be.
+    // The folder exists already, or cannot be created.
   }
   return isOwnFolder(codeFolder) ? { NODE_COMPILE_CACHE: codeFolder } : {}
 }

@@ -17,7 +17,7 @@ import {
   type GlobalRequest,
   type Opening,
 } from '@hawser/ssh'
-import { userSocketsOf } from './user-sockets.ts'
+import { userSocketsOf, type UserSockets } from './user-sockets.ts'
 import type { Account } from './users.ts'
 
 export const forwardChannels: readonly string[] = ['direct-tcpip', 'direct-streamlocal@openssh.com']
@@ -36,9 +36,7 @@ const firstFreePort = 1_024
 const loopback = ['127.0.0.1', '::1'] as const
 
 export interface Forwards extends AsyncDisposable {
-  /** A channel of one of the types above. */
   open(opening: Opening): Promise<void>
-  /** A request of one of the names above. */
   request(request: GlobalRequest): Promise<void>
 }
 
@@ -48,45 +46,96 @@ export function forwardsOf(
   log: (event: Record<string, unknown>) => void,
 ): Forwards {
   const userSockets = userSocketsOf(account)
-  /** By address and port as they were asked for. */
-  const ports = new Map<string, net.Server[]>()
-  const files = new Set<string>()
   const sockets = new Set<net.Socket>()
   let dialling = 0
 
-  const keep = (socket: net.Socket): net.Socket => {
+  const track = (socket: net.Socket): net.Socket => {
     sockets.add(socket)
-    socket.on('error', () => undefined).on('close', () => sockets.delete(socket))
-    return socket
+    return socket.on('error', () => undefined).on('close', () => sockets.delete(socket))
   }
 
   const dial = async (opening: Opening): Promise<net.Socket> => {
     if (opening.type === 'direct-streamlocal@openssh.com')
-      return keep(await userSockets.connect(readPath(opening.payload)))
+      return track(await userSockets.connect(readPath(opening.payload)))
     const { host, port } = readTcpForward(opening.payload)
-    const socket = keep(net.connect({ host, port, allowHalfOpen: true, noDelay: true }))
-    await new Promise<void>((resolve, reject) => {
-      const limit = setTimeout(
-        () => socket.destroy(Object.assign(new Error('It took too long.'), { code: 'ETIMEDOUT' })),
-        dial_ms,
-      )
-      socket.once('connect', resolve).once('error', reject)
-      socket.once('close', () => reject(new Error('The connection ended.')))
-      socket.once('connect', () => clearTimeout(limit)).once('close', () => clearTimeout(limit))
-    })
+    const socket = track(net.connect({ host, port, allowHalfOpen: true, noDelay: true }))
+    await connected(socket)
     return socket
   }
 
-  /** What arrives on the device goes to the client. */
-  const passBack = (type: string, payload: (socket: net.Socket) => Buffer) => (socket: net.Socket) => {
-    keep(socket)
+  /** Passes a connection that arrives on the device to the client. */
+  const passBack: PassBack = (type, payload) => (socket) => {
+    track(socket)
     connection.open(type, payload(socket)).then(
       async (channel) => joinSocket(channel, socket),
       () => socket.destroy(),
     )
   }
+  const listeners = listenersOf(userSockets, account, passBack)
 
-  const listenOnPort = async (host: string, wanted: number): Promise<number | undefined> => {
+  return {
+    async open(opening) {
+      if (dialling >= mostDialling)
+        return opening.refuse(OpenFailure.resourceShortage, 'Too many connections are being opened.')
+      dialling += 1
+      let socket: net.Socket
+      try {
+        socket = await dial(opening)
+      } catch (error) {
+        log({ event: 'forward.refused', type: opening.type, code: codeOf(error) })
+        return opening.refuse(OpenFailure.connectFailed, sentences[codeOf(error)] ?? 'The connection failed.')
+      } finally {
+        dialling -= 1
+      }
+      await joinSocket(opening.accept(), socket)
+    },
+    async request(request) {
+      const { listen, cancel } = listeners
+      const answer = await (request.name.startsWith('cancel-') ? cancel(request) : listen(request)).catch(
+        (error: unknown) => {
+          log({ event: 'forward.refused', type: request.name, code: codeOf(error) })
+          return undefined
+        },
+      )
+      if (answer) request.accept(answer)
+      else request.refuse()
+    },
+    async [Symbol.asyncDispose]() {
+      listeners.close()
+      for (const socket of sockets) socket.destroy()
+      await userSockets[Symbol.asyncDispose]()
+    },
+  }
+}
+
+async function connected(socket: net.Socket): Promise<void> {
+  await new Promise<void>((resolve, reject) => {
+    const limit = setTimeout(
+      () => socket.destroy(Object.assign(new Error('It took too long.'), { code: 'ETIMEDOUT' })),
+      dial_ms,
+    )
+    socket.once('connect', resolve).once('error', reject)
+    socket.once('close', () => reject(new Error('The connection ended.')))
+    socket.once('connect', () => clearTimeout(limit)).once('close', () => clearTimeout(limit))
+  })
+}
+
+type PassBack = (type: string, payload: (socket: net.Socket) => Buffer) => (socket: net.Socket) => void
+
+interface Listeners {
+  /** Returns the payload of the answer; undefined refuses. */
+  listen(request: GlobalRequest): Promise<Buffer | undefined>
+  cancel(request: GlobalRequest): Promise<Buffer | undefined>
+  /** The open sockets are closed by their owner. */
+  close(): void
+}
+
+function listenersOf(userSockets: UserSockets, account: Account, passBack: PassBack): Listeners {
+  /** By address and port as the client requested them. */
+  const ports = new Map<string, net.Server[]>()
+  const files = new Set<string>()
+
+  async function listenOnPort(host: string, wanted: number): Promise<number | undefined> {
     let port = wanted
     const servers: net.Server[] = []
     for (const address of loopback) {
@@ -111,67 +160,38 @@ export function forwardsOf(
     return port
   }
 
-  const listen = async (request: GlobalRequest): Promise<Buffer | undefined> => {
-    if (ports.size + files.size >= mostListeners) return undefined
-    if (request.name === 'streamlocal-forward@openssh.com') {
-      const file = readPath(request.payload)
-      await userSockets.listen(
-        file,
-        passBack('forwarded-streamlocal@openssh.com', () => writeForwardedPath(file)),
-      )
-      files.add(file)
-      return Buffer.alloc(0)
-    }
-    const { host, port } = readListen(request.payload)
-    if (port > 65_535 || (port !== 0 && port < firstFreePort && account.uid !== 0)) return undefined
-    const listening = await listenOnPort(host, port)
-    if (listening === undefined) return undefined
-    return port === 0 ? writePort(listening) : Buffer.alloc(0)
-  }
-
-  const cancel = async (request: GlobalRequest): Promise<Buffer | undefined> => {
-    if (request.name === 'cancel-streamlocal-forward@openssh.com') {
-      const file = readPath(request.payload)
-      files.delete(file)
-      return (await userSockets.stop(file)) ? Buffer.alloc(0) : undefined
-    }
-    const { host, port } = readListen(request.payload)
-    const servers = ports.get(`${host} ${port}`)
-    ports.delete(`${host} ${port}`)
-    for (const server of servers ?? []) server.close()
-    return servers && Buffer.alloc(0)
-  }
-
   return {
-    async open(opening) {
-      if (dialling >= mostDialling)
-        return opening.refuse(OpenFailure.resourceShortage, 'Too many connections are being opened.')
-      dialling += 1
-      let socket: net.Socket
-      try {
-        socket = await dial(opening)
-      } catch (error) {
-        log({ event: 'forward.refused', type: opening.type, code: codeOf(error) })
-        return opening.refuse(OpenFailure.connectFailed, sentences[codeOf(error)] ?? 'The connection failed.')
-      } finally {
-        dialling -= 1
+    async listen(request) {
+      if (ports.size + files.size >= mostListeners) return undefined
+      if (request.name === 'streamlocal-forward@openssh.com') {
+        const file = readPath(request.payload)
+        await userSockets.listen(
+          file,
+          passBack('forwarded-streamlocal@openssh.com', () => writeForwardedPath(file)),
+        )
+        files.add(file)
+        return Buffer.alloc(0)
       }
-      await joinSocket(opening.accept(), socket)
+      const { host, port } = readListen(request.payload)
+      if (port > 65_535 || (port !== 0 && port < firstFreePort && account.uid !== 0)) return undefined
+      const listening = await listenOnPort(host, port)
+      if (listening === undefined) return undefined
+      return port === 0 ? writePort(listening) : Buffer.alloc(0)
     },
-    async request(request) {
-      const answer = await (request.name.startsWith('cancel-') ? cancel(request) : listen(request)).catch(
-        (error: unknown) => {
-          log({ event: 'forward.refused', type: request.name, code: codeOf(error) })
-          return undefined
-        },
-      )
-      if (answer) request.accept(answer)
-      else request.refuse()
+    async cancel(request) {
+      if (request.name === 'cancel-streamlocal-forward@openssh.com') {
+        const file = readPath(request.payload)
+        files.delete(file)
+        return (await userSockets.stop(file)) ? Buffer.alloc(0) : undefined
+      }
+      const { host, port } = readListen(request.payload)
+      const servers = ports.get(`${host} ${port}`)
+      ports.delete(`${host} ${port}`)
+      for (const server of servers ?? []) server.close()
+      return servers && Buffer.alloc(0)
     },
-    async [Symbol.asyncDispose]() {
+    close() {
       for (const server of [...ports.values()].flat()) server.close()
-      for (const socket of sockets) socket.destroy()
-      await userSockets[Symbol.asyncDispose]()
     },
   }
 }

@@ -9,7 +9,7 @@ import { hangUp_ms, hangUpText } from '@hawser/contract/tunnel'
 /** The answer leaves before the server stops to wait for it. */
 const patience_ms = hangUp_ms / 2
 
-/** Whether the server with this pinned key, given as its blob, has signed the order. */
+/** Whether the server with this pinned key (its blob) has signed the order. */
 export async function isOrder(
   signature: unknown,
   { uid, nonce }: { readonly uid: string; readonly nonce: string },
@@ -26,7 +26,7 @@ export async function isOrder(
   }
 }
 
-/** Waits until everything has ended. A program that ignores SIGHUP is killed later, and not waited for. */
+/** A program that ignores SIGHUP is killed later, and delays nothing. */
 export async function inTime(ending: readonly Promise<void>[]): Promise<void> {
   const late = Promise.withResolvers<void>()
   const timer = setTimeout(late.resolve, patience_ms)

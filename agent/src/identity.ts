@@ -25,7 +25,7 @@ export function loadIdentity(file: string): Identity {
   chmodSync(file, 0o600)
   const key = createPrivateKey(readFileSync(file))
   if (key.asymmetricKeyType !== 'rsa')
-    throw new Error(`${file} holds a ${key.asymmetricKeyType} key; an RSA key is expected`)
+    throw new Error(`${file} holds a ${key.asymmetricKeyType} key; expected an RSA key`)
   return { key, publicKey: createPublicKey(key).export({ type: 'pkcs1', format: 'pem' }) }
 }
 
@@ -46,7 +46,7 @@ function makeKey(file: string): void {
 
 const ethernet = '1'
 
-/** The address of the first Ethernet card, up or down: what does not change while the device is the same. */
+/** The address of the first Ethernet card, up or down: stable as long as the device is the same. */
 export function macAddress(folder = '/sys/class/net'): string | undefined {
   const read = (card: string, file: string): string => {
     try {

@@ -5,13 +5,13 @@ import vm from 'node:vm'
 import { dropProgramPages, trimHeap } from './native/memory.ts'
 
 export interface IdleMemory {
-  /** A session is served until this is disposed of. Nothing is given back meanwhile. */
+  /** A session is open until this is disposed; nothing is freed during it. */
   session(): Disposable
   /** A call to the server is over: it has used pages of the program and left little garbage. */
   called(): void
 }
 
-/** How long nothing must have happened. */
+/** Nothing must have happened for this long. */
 const quiet_ms = 10_000
 
 interface GivingBack {

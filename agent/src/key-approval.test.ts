@@ -1,5 +1,5 @@
 // The question whether the server vouches for a login: its signature counts, whichever type of key it is by,
-// and several questions share a connection. A connection that the server has closed meanwhile is no refusal.
+// and several questions share a connection. A connection that the server has closed is no refusal.
 import { generateKeyPairSync, sign, type KeyObject } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
@@ -17,7 +17,7 @@ const keys = {
 const signed = (key: KeyObject, data: string): string =>
   sign(key.asymmetricKeyType === 'ed25519' ? null : 'sha256', Buffer.from(data), key).toString('base64')
 
-/** A server that signs with this key; `meddle` sees a request first and may take it over. */
+/** A server that signs with this key; `meddle` sees a request first and may handle it. */
 async function startServer(
   key: KeyObject,
   meddle: (request: IncomingMessage, response: ServerResponse) => boolean = () => false,

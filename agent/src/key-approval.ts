@@ -1,8 +1,8 @@
-// The server vouches for logins by public key. The gateway shows a key of its own with an approval: a
-// certificate by the key of the server that this agent has pinned (server-key.ts), for this user on this
-// device in this SSH connection. No clock is needed for that: the session id is new with every connection,
-// and nobody could have signed it before. Without a valid approval the agent asks the server over HTTP to
-// sign with the key that it makes this login. Anybody else who reaches the agent's SSH server has neither.
+// The server vouches for logins by public key. The gateway offers a key of its own with an approval: a
+// certificate by the server's pinned key (server-key.ts), for this user on this device in this SSH
+// connection. It needs no clock: the session id is new with every connection, and nobody could have signed it
+// before. Without a valid approval the agent asks the server over HTTP to sign with the key of this login.
+// Nobody else who reaches the agent's SSH server can do either.
 import { verify } from 'node:crypto'
 import { promisify } from 'node:util'
 import { approval } from '@hawser/contract/tunnel'
@@ -11,11 +11,10 @@ import { call, keptConnections } from './call.ts'
 
 export interface KeyLogin {
   readonly user: string
-  /** The blob of the key that was shown. */
+  /** The blob of the offered key. */
   readonly blob: Buffer
-  /** The certificate that was shown with it. */
   readonly certificate?: Certificate | undefined
-  /** The session id of the SSH connection. */
+  /** Identifies the SSH connection (RFC 4253 section 7.2). */
   readonly sessionId: Buffer
 }
 
@@ -23,8 +22,8 @@ export interface KeyLogin {
 export type ApproveKey = (login: KeyLogin, signal?: AbortSignal) => Promise<boolean>
 
 /**
- * The name is the one that the device had when it enrolled; the server does not insist on it. `pinned` is the
- * blob of the server's key for approvals, if the agent has one.
+ * The name is that of the enrolment; the server does not insist on it. `pinned`: the blob of the server's key
+ * for approvals, if the agent has one.
  */
 export function keyApproval(
   server: string,

@@ -1,38 +1,35 @@
-// What the agent says of its machine and of its own end, for the timeline of the device: which boot this is,
-// what time it has, how it lost its last tunnel, and why it leaves.
+// Reports for the timeline of the device: its boot, its clock, how the agent lost its last tunnel, and why it
+// leaves.
 import { spawnSync } from 'node:child_process'
 import { existsSync, readFileSync } from 'node:fs'
 import os from 'node:os'
+import { defined } from '@hawser/contract/defined'
 import type { ConnectionReport, LeavingReason } from '@hawser/contract/reports'
 
-/** How a tunnel was lost. */
 export interface Loss {
   readonly why: string
   /** By performance.now(). */
   readonly at: number
 }
 
-/** The reason with which an update stops the agent. */
 export const updateReason = 'update'
-/** The reason with which the agent of a container stops that is gone for good. */
+/** Stops the agent of a container that is gone for good. */
 export const goneReason = 'gone'
 
 const systemctl_ms = 500
 const longestWhy = 255
 
-/** `isMachine`: the device is this machine, and not a container on it. */
+/** `isMachine`: the device is this machine, not a container on it. */
 export function connectionReport(loss: Loss | undefined, isMachine: boolean): ConnectionReport {
   return {
     ...(isMachine ? { uptime_s: Math.round(os.uptime()), ...bootId() } : {}),
     clock_ms: Date.now(),
-    ...(loss
-      ? {
-          lost: {
-            why: loss.why.slice(0, longestWhy),
-            ago_s: Math.round((performance.now() - loss.at) / 1_000),
-          },
-        }
-      : {}),
+    ...defined({
+      lost: loss && {
+        why: loss.why.slice(0, longestWhy),
+        ago_s: Math.round((performance.now() - loss.at) / 1_000),
+      },
+    }),
   }
 }
 
@@ -44,13 +41,13 @@ function bootId(): { boot_id?: string } {
   }
 }
 
-/** Why the agent was told to stop; the reason of its signal names an update. */
+/** The reason of the signal names an update. */
 export function leavingReason(reason: unknown, isMachine: boolean): LeavingReason {
   if (reason === updateReason || reason === goneReason) return reason
   return isMachine && isShuttingDown() ? 'shutdown' : 'stopped'
 }
 
-/** Only systemd says so. */
+/** Only systemd reports it. */
 function isShuttingDown(): boolean {
   if (!existsSync('/run/systemd/system')) return false
   const { stdout } = spawnSync('systemctl', ['is-system-running'], {

@@ -1,4 +1,4 @@
-// The mark of the machine beside the device's key: what a disk that was full, a power cut, a copied disk and
+// The mark of the machine next to the device's key: what a disk that was full, a power cut, a copied disk and
 // a reset leave there.
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import os from 'node:os'

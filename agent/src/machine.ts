@@ -1,4 +1,4 @@
-// Whether the device's key was made on this machine. Beside the key stands a mark of the machine: a hash of
+// Whether the device's key was made on this machine. Next to the key is a mark of the machine: a hash of
 // its machine id and of the address of its first network card. Where the mark is another's, the key came with
 // a copy of a disk, or the network card was replaced; the agent cannot tell which, so it only says so, unless
 // HAWSER_RESET_COPIED_IDENTITY is set.
@@ -12,20 +12,20 @@ import { writeWhole } from './whole-file.ts'
 
 export const markFile = (keyFile: string): string => `${keyFile}.machine`
 
-/** Empty where the machine has nothing to be told by. */
+/** Empty: the machine has nothing to identify it. */
 export function machineMark(mac = macAddress(), file = '/etc/machine-id'): string {
   const id = existsSync(file) ? readFileSync(file, 'utf8').trim() : ''
   if (id === '' && mac === undefined) return ''
   return createHash('sha256').update(`hawser machine 1\n${id}\n${mac}\n`).digest('hex')
 }
 
-/** True if the key was first used on another machine. The first use writes the mark. */
+/** Whether the key was first used on another machine. The first use writes the mark. */
 export function isCopied(keyFile: string, mark = machineMark()): boolean {
   if (mark === '') return false
   const file = markFile(keyFile)
   try {
     const before = existsSync(keyFile) && existsSync(file) ? readFileSync(file, 'utf8').trim() : ''
-    // Half a mark, after a power cut or on a full disk, is nobody's.
+    // An incomplete mark, after a power cut or on a full disk, belongs to nobody.
     if (/^[0-9a-f]{64}$/.test(before)) return before !== mark
     writeWhole(file, `${mark}\n`)
   } catch {
@@ -36,7 +36,6 @@ export function isCopied(keyFile: string, mark = machineMark()): boolean {
 
 const oldEnding = '.old-'
 
-/** The keys that were moved aside. */
 export function discardedKeys(keyFile: string): string[] {
   const folder = path.dirname(keyFile)
   const beginning = `${path.basename(keyFile)}${oldEnding}`
@@ -47,11 +46,12 @@ export function discardedKeys(keyFile: string): string[] {
 }
 
 /**
- * Moves the key aside, so that the next start makes another; where it is now, or undefined if there was none.
+ * Moves the key aside, so that the next start makes another. Returns its new place; undefined: there was
+ * none.
  */
 export function discardIdentity(keyFile: string, now = new Date()): string | undefined {
   rmSync(markFile(keyFile), { force: true })
-  // Another device presents the enrolment token, if it has one, for itself.
+  // Another device presents the enrolment token, if it has one, itself.
   rmSync(namespaceFile(keyFile), { force: true })
   rmSync(serverKeyFile(keyFile), { force: true })
   if (!existsSync(keyFile)) return undefined

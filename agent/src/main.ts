@@ -4,7 +4,7 @@
 //   hawser-agent install    keeps it running on this device, and `uninstall` takes it away again (install/)
 //   hawser-agent status     says whether the installed agent is connected
 //   hawser-agent reset-identity  makes a copied machine a device of its own
-//   hawser-agent info       prints what the device says about itself
+//   hawser-agent info       prints the facts that the device reports
 //   hawser-agent help       lists all of it (help.ts)
 //   hawser-agent --version
 import { realpathSync } from 'node:fs'
@@ -21,7 +21,7 @@ import { updateReason } from './leaving.ts'
 import { hideLibraries } from './own-libraries.ts'
 import { trustAuthorities } from './trust.ts'
 
-/** Writes down what the agent is doing, if the service names a file for it. */
+/** Writes the status file, if the service names one. */
 let note: ((event: Record<string, unknown>) => void) | undefined
 
 const log = (event: Record<string, unknown>): void => {
@@ -57,7 +57,7 @@ async function main(args: readonly string[]): Promise<void> {
       const { usage } = await import('./install/options.ts')
       return void process.stdout.write(usage)
     }
-    // It may be run in a session that ends with the agent.
+    // The session of this command may end with the agent, which may carry it.
     process.on('SIGHUP', () => undefined)
     for (const stream of [process.stdout, process.stderr]) stream.on('error', () => undefined)
     if (!isInstalling) {
@@ -69,7 +69,7 @@ async function main(args: readonly string[]): Promise<void> {
   }
   if (command !== undefined && command !== 'connector') {
     const { help } = await import('./help.ts')
-    throw new ConfigError(`There is no command ${command}.\n\n${help()}`)
+    throw new ConfigError(`Unknown command ${command}.\n\n${help()}`)
   }
   closeInherited()
   // Bytes that pass count as a part of the heap, or V8 would collect all of it for every 64 MB of them.
@@ -78,7 +78,10 @@ async function main(args: readonly string[]): Promise<void> {
   for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => stopping.abort())
   const isRoot = process.getuid?.() === 0
   if (command === 'connector') {
-    const { readConnectorConfig, runConnector } = await import('./connector.ts')
+    const [{ readConnectorConfig }, { runConnector }] = await Promise.all([
+      import('./connector-config.ts'),
+      import('./connector.ts'),
+    ])
     const config = readConnectorConfig(process.env, isRoot)
     await trustAuthorities(config.common.caFile)
     logCiphers()

@@ -1,7 +1,7 @@
-// What the system knows about a name: the lines of passwd and shadow, and the groups. Users may come from a
-// directory, which only the system's own name services (NSS) can ask; `getent` and `id` do that for us, at
-// the price of three processes per login. Where /etc/nsswitch.conf puts the files first, what a file says is
-// what NSS would say, so it is read here instead. Nothing is remembered between two questions.
+// Lines of passwd and shadow, and groups, by name. Users may come from a directory, which only the system's
+// name services (NSS) can ask; `getent` and `id` do that for us, at the price of three processes for each
+// login. Where /etc/nsswitch.conf puts the files first, NSS would answer from them, so they are read here
+// instead. Nothing is cached.
 import { existsSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { runTool, tool } from './tools.ts'
@@ -10,7 +10,7 @@ export interface NameFiles {
   readonly passwd: string
   readonly shadow: string
   readonly group: string
-  /** Which services are asked, in which order (nsswitch.conf(5)); without it, the files. */
+  /** Services in their order (nsswitch.conf(5)); without it, the files. */
   readonly services: string
 }
 
@@ -21,16 +21,16 @@ export const usualNameFiles: NameFiles = {
   services: '/etc/nsswitch.conf',
 }
 
-/** Where systemd's own service may know memberships that are not in the group file. */
+/** Where systemd's own service may have memberships that are not in the group file. */
 const moreMemberships = ['/etc/userdb', '/run/userdb', '/run/host/userdb', '/usr/lib/userdb']
 
 export type NameServices = ReturnType<typeof nameServices>
 
-/** `getent`: null where only the files are to be asked. */
+/** `getent`: null where only the files count. */
 export function nameServices(files: NameFiles, getent: string | null = tool('getent') ?? null) {
   const read = async (file: string): Promise<string> => readFile(file, 'utf8').catch(() => '')
 
-  /** The services of a database, or undefined if the line is none of the simple ones. */
+  /** Undefined: the line has more than names of services. */
   const servicesOf = async (database: 'passwd' | 'shadow' | 'group'): Promise<string[] | undefined> => {
     if (getent === null) return ['files']
     const lines = (await read(files.services)).split('\n').map((line) => line.replace(/#.*/, '').trim())
@@ -45,10 +45,9 @@ export function nameServices(files: NameFiles, getent: string | null = tool('get
   }
 
   return {
-    /** The line of somebody; undefined if there is none. */
+    /** Undefined: there is none. */
     async line(database: 'passwd' | 'shadow', name: string): Promise<string | undefined> {
-      // `getent` also takes numbers of users, and a directory may not mind upper and lower case: only the
-      // very name counts.
+      // `getent` also takes numbers of users, and a directory may ignore case: only the exact name counts.
       const find = (text: string): string | undefined =>
         text.split('\n').find((line) => line.startsWith(`${name}:`))
       const services = await servicesOf(database)
@@ -57,7 +56,7 @@ export function nameServices(files: NameFiles, getent: string | null = tool('get
         return inFile
       return find((await runTool(getent, [database, name])).output)
     },
-    /** The groups of somebody, the first one included. */
+    /** The groups of a user, the first one included. */
     async groups(name: string, gid: number): Promise<number[]> {
       const services = await servicesOf('group')
       const elsewhere = services?.filter(

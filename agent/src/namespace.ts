@@ -1,6 +1,6 @@
-// The namespace that an enrolment token led to. A device presents its token once: after that it keeps the id
-// of the namespace beside its key, with a hash of the token, and takes the token out of its settings. So a
-// token that stays in the environment of a container is sent once, and another token counts again.
+// The namespace of an enrolment token. A device presents its token once: then it stores the id of the
+// namespace next to its key, with a hash of the token, and takes the token out of its settings. So a token
+// that stays in the environment of a container is sent once, and another token counts again.
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import type { AgentConfig } from './config.ts'
@@ -10,7 +10,7 @@ export const namespaceFile = (keyFile: string): string => `${keyFile}.namespace`
 
 const hashOf = (token: string): string => createHash('sha256').update(token).digest('hex')
 
-/** The id of the namespace that this token led to before; undefined: it was not used yet. */
+/** The namespace of an earlier use of this token; undefined: it was not used yet. */
 export function rememberedNamespace(keyFile: string, token: string): string | undefined {
   try {
     const [tenant_id, hash] = readFileSync(namespaceFile(keyFile), 'utf8').trim().split(' ')
@@ -23,8 +23,8 @@ export function rememberedNamespace(keyFile: string, token: string): string | un
 type Joined = Pick<AgentConfig, 'keyFile' | 'enrolmentToken' | 'settingsFile'>
 
 /**
- * Keeps the namespace and takes the token out of the settings, if they are in a file. Where nothing can be
- * written the token is presented again after a restart, and the server knows the device.
+ * Stores the namespace and takes the token out of the settings file. Where nothing can be written the token
+ * is presented again after a restart, and the server knows the device.
  */
 export function rememberNamespace(
   { keyFile, enrolmentToken, settingsFile }: Joined,

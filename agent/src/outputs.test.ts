@@ -35,10 +35,7 @@ async function onTerminal(command: string): Promise<RunningProgram> {
   })
 }
 
-/**
- * As `startOnPipes` has it where Node has no node:ffi: Node's own sockets, which read into
- * memory of their own.
- */
+/** As `startOnPipes` without node:ffi: Node's own sockets, which read into memory of their own. */
 async function onSockets(command: string): Promise<Outputs> {
   const child = spawn('/bin/sh', ['-c', command], { env, stdio: ['ignore', 'pipe', 'ignore'] })
   return { stdout: new Output(() => child.stdout), ended: once(child, 'exit') }
@@ -47,7 +44,7 @@ async function onSockets(command: string): Promise<Outputs> {
 const folder = mkdtempSync(path.join(os.tmpdir(), 'hawser-outputs-'))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
-/** A command that prints so many random bytes, and what comes of it. */
+/** A command that prints random bytes, and their number. */
 function random(bytes: number): { readonly command: string; readonly all: Passed } {
   const file = path.join(folder, randomUUID())
   const content = randomBytes(bytes)
@@ -66,8 +63,8 @@ interface Passed {
 }
 
 /**
- * All of an output; the reader takes a part of each piece at once, none unless stated, and does what `read`
- * does before it looks at the rest.
+ * The reader takes a part of each piece at once, none unless stated, and calls `read` before it looks at the
+ * rest.
  */
 async function passed(
   program: Outputs,

@@ -1,11 +1,9 @@
 // Passes the output of a program to its reader as it is read. All outputs are read into the same memory, so
-// that the many that are silent hold none: a new buffer for each read costs the agent more than the read.
-// What the reader does not take at once is copied before the next read, into memory that is used again.
-// Reading stops while two pieces wait for the reader, so that a slow reader slows the program and nothing
-// piles up here. Everything that the program has written is passed on, also after it ended. Processes that
-// it left behind may hold its output open for ever. sshd waits for them. We wait while output keeps coming,
-// for at most as much as a pipe can hold: the program's own last output is no more than what lies in the
-// pipe when it ends.
+// that silent ones hold none: a new buffer for each read costs the agent more than the read. Bytes that the
+// reader does not take at once are copied before the next read. Reading stops while two pieces wait, so that
+// a slow reader slows the program. All output of the program is passed on, also after its end. Processes that
+// it left behind may hold its output open for ever. sshd waits for them; we wait while output arrives, for at
+// most the size of a pipe, since the program's own last output is no more than that.
 import type { OnReadOpts } from 'node:net'
 import type { Readable } from 'node:stream'
 
@@ -13,40 +11,39 @@ import type { Readable } from 'node:stream'
 const silence_ms = 1_000
 /** The most that the kernel lets a pipe hold (fs.pipe-max-size). */
 const leftover_bytes = 1024 * 1024
-/** The pieces that may wait for the reader. One is written while the next is read. */
+/** Pieces that may wait for the reader: one is written while the next is read. */
 const mostWaiting = 2
-/** The most that one read takes. */
 export const read_bytes = 64 * 1024
-/** Copies that are kept to be used again: enough for a transfer or two. */
+/** Spare copies: enough for a transfer or two. */
 const mostSpare = 4
 
-/** Where every output is read. What lies here is copied before anything else is read. */
+/** Every output is read into this memory, and copied before the next read. */
 const shared = Buffer.allocUnsafeSlow(read_bytes)
 const spare: Buffer[] = []
 
-/** An output of a program. Nothing is read before somebody takes it. */
+/** An output of a program. Reading begins with `read`. */
 export class Output {
   readonly #stream: Readable
   #take: (bytes: Buffer) => boolean = () => false
 
-  /** `open` opens the stream: a socket with these options, or one of Node's own where there is no other. */
+  /** `open`: opens a socket with these options, or a stream of Node's own where there is none. */
   constructor(open: (onread: OnReadOpts) => Readable) {
     const callback = (count: number): boolean => this.#take(shared.subarray(0, count))
     // A socket begins to read when it is made.
     this.#stream = open({ buffer: shared, callback }).pause()
-    // A terminal whose last program is gone gives an error (EIO) instead of an end. `close` comes after both.
+    // A terminal without programs gives an error (EIO) instead of an end. `close` comes after both.
     this.#stream.on('error', () => undefined)
   }
 
   /**
-   * Begins to read. `take` gets bytes that are good until it returns. When it returns false, nothing is read
-   * until `resume`. `onEnd` is called once, after the last bytes.
+   * `take` gets bytes that are good until it returns; false stops the reading until `resume`. `onEnd` is
+   * called once, after the last bytes.
    */
   read(take: (bytes: Buffer) => boolean, onEnd: () => void): void {
     if (this.#stream.destroyed) return onEnd()
     this.#take = take
     this.#stream.once('close', onEnd)
-    // Only of streams that do not read into the shared memory.
+    // Only streams that do not read into the shared memory.
     this.#stream.on('data', (bytes: Buffer) => {
       if (!take(bytes)) this.#stream.pause()
     })
@@ -62,36 +59,34 @@ export class Output {
   }
 }
 
-/** Who gets an output. Both functions throw, or reject, when the reader is gone. */
+/** Both functions throw, or reject, when the reader is gone. */
 export interface OutputReader {
-  /** Takes as many of the bytes as it can at once, and returns how many. */
+  /** Takes as many bytes as it can at once, and returns their number. */
   takeNow(bytes: Buffer): number
-  /** Resolves when it has taken all of them. */
+  /** Resolves when all bytes are taken. */
   take(bytes: Buffer): Promise<void>
 }
 
-/** Resolves when there is no more; rejects when the reader is gone. Either way the output is closed. */
+/** Resolves at the end of the output; rejects when the reader is gone. Either way the output is closed. */
 export function passOutput(output: Output, ended: Promise<unknown>, reader: OutputReader): Promise<void> {
   const passing = new Passing(output, reader)
   void ended.then(() => passing.onProgramEnded())
   return passing.done
 }
 
-/** One output on its way to its reader. */
 class Passing {
   readonly #output: Output
   readonly #reader: OutputReader
   readonly #done = Promise.withResolvers<void>()
-  /** Pieces that were handed to the reader and that it has not taken yet. */
+  /** Pieces that the reader has not taken yet. */
   #waiting = 0
-  /** Reading has stopped because so many wait. */
+  /** Reading has stopped because too many pieces wait. */
   #stopped = false
-  /** Nothing more will be read. */
   #ended = false
-  /** The program has ended; since then, how much more is passed on. */
+  /** The program has ended; from here on, how much more is passed. */
   #over = false
   #left_bytes = leftover_bytes
-  /** Ends the reading when nothing comes any more after the end of the program. */
+  /** Ends the reading when nothing comes after the end of the program. */
   #silence: NodeJS.Timeout | undefined
 
   constructor(output: Output, reader: OutputReader) {
@@ -138,7 +133,6 @@ class Passing {
     )
   }
 
-  /** The reader has taken a piece. */
   #onTaken(copy: Buffer): void {
     if (copy.length === read_bytes && spare.length < mostSpare) spare.push(copy)
     this.#waiting -= 1
@@ -148,7 +142,6 @@ class Passing {
     if (this.#over) this.#watchSilence()
   }
 
-  /** The reader is gone. */
   #onGone(error: unknown): void {
     this.#done.reject(error)
     this.#output.close()
@@ -172,8 +165,8 @@ class Passing {
 }
 
 /**
- * The bytes in memory that stays theirs until it is spare again. Few bytes get memory of their own size: many
- * sessions may wait with a line each.
+ * The copy is in use until it is spare again. Few bytes get memory of their own size: many sessions may wait
+ * with a line each.
  */
 function copyOf(bytes: Buffer): Buffer {
   const isLarge = bytes.length * 2 >= read_bytes && bytes.length <= read_bytes

@@ -1,17 +1,16 @@
 // The libraries that our Node needs and the system may lack. The launcher (packages/tarball.ts) then names
-// the folder `lib` beside our Node in LD_LIBRARY_PATH. Only our own Node is to see that folder: each program
+// the folder `lib` next to our Node in LD_LIBRARY_PATH. Only our own Node is to see that folder: each program
 // of ours takes it out of its environment at its start, and gives it to children that run the same Node.
 import path from 'node:path'
 
 const variable = 'LD_LIBRARY_PATH'
 let libraries: Readonly<Record<string, string>> = {}
 
-/** The variables with which our Node starts. */
 export const ownLibraries = (): Readonly<Record<string, string>> => libraries
 
 /**
- * The environment of a child that runs our Node first and another program then: our folder comes before those
- * that the program is to see.
+ * For a child that runs our Node first and another program then: our folder comes before those of the
+ * program.
  */
 export function withOwn(
   env: Readonly<Record<string, string>>,
@@ -21,7 +20,6 @@ export function withOwn(
   return { ...env, ...own, ...(both.length > 0 ? { [variable]: both.join(':') } : {}) }
 }
 
-/** Takes our folder out of the environment. */
 export function hideLibraries(
   env: Record<string, string | undefined> = process.env,
   folder = path.join(path.dirname(process.execPath), '../lib'),

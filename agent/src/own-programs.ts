@@ -1,4 +1,4 @@
-// The programs of our own that the agent starts as children, each a file beside this one: in a checkout the
+// The programs of our own that the agent starts as children, each a file next to this one: in a checkout the
 // TypeScript source, in a package the bundled script.
 import path from 'node:path'
 import { ownLibraries } from './own-libraries.ts'

@@ -9,9 +9,9 @@ import { workQueue } from './work-queue.ts'
 
 const mostAtATime = 2
 const mostWaiting = 64
-/** As much as PAM takes. */
+/** The limit of PAM. */
 const longest_bytes = 511
-/** Nobody's: checked in place of a hash that does not exist, so that it takes as long. */
+/** Checked in place of a hash that does not exist, so that it takes as long. */
 const nobodys = '$6$hawser.nobody$'
 
 /** Reads password and setting, each ended by NUL, and writes the hash. */
@@ -19,7 +19,7 @@ const cryptInPerl =
   'undef $/; my ($password, $setting) = split /\\0/, <STDIN>; print crypt($password, $setting) // ""'
 
 export interface PasswordsOptions {
-  /** The program of PAM and perl; each is looked for if it is not given, and null for none. */
+  /** Programs that check hashes; null: not to be used, absent: looked for. */
   readonly unixChkpwd?: string | null
   readonly perl?: string | null
   log(event: Record<string, unknown>): void
@@ -42,26 +42,26 @@ export function passwords(options: PasswordsOptions) {
     }
     if (isShaCrypt(hash)) return checkShaCrypt(password, hash)
     const { status, output } = await runTool(perl!, ['-e', cryptInPerl], `${password}\0${hash}\0`)
-    // What crypt(3) does not know it answers with nothing or with `*0`, which is nobody's hash.
+    // crypt(3) answers an unknown kind with nothing or with `*0`, which is no hash.
     return status === 0 && output === hash
   }
 
-  /** Why a hash cannot be checked on this device; undefined if it can. */
+  /** Why a hash cannot be checked on this device; undefined: it can. */
   function unable(hash: string): string | undefined {
     if (hash === '' || /^[!*]/.test(hash)) return 'There is no password hash.'
     const kind = /^\$[^$]+\$/.exec(hash)?.[0]
     // The oldest kind sees only eight letters of a password.
     if (kind !== undefined && (isShaCrypt(hash) || perl !== null)) return undefined
-    return `Hashes of this kind (${kind ?? 'DES'}) cannot be checked here: make one of SHA-512, with \`openssl passwd -6\`.`
+    return `Hashes of this kind (${kind ?? 'DES'}) cannot be checked here: create a SHA-512 hash with \`openssl passwd -6\`.`
   }
 
   return {
     unable,
-    /** Against a hash that we know. */
+    /** For a hash that we have. */
     async matches(password: string, hash: string): Promise<boolean> {
       return queued(async () => possible(password) && compute(password, hash), false)
     },
-    /** The password of a user of the system, whose hash it is. */
+    /** For a user of the system. */
     async isOf(user: string, hash: string, password: string): Promise<boolean> {
       return queued(async () => {
         if (!possible(password) || hash === '') return false
@@ -69,7 +69,7 @@ export function passwords(options: PasswordsOptions) {
         return (await runTool(unixChkpwd, [user, 'nonull'], `${password}\0`)).status === 0
       }, false)
     },
-    /** For users who do not exist: as much work and the same waiting, and never true. */
+    /** For users who do not exist: the same work and wait, and never true. */
     async pretend(password: string): Promise<false> {
       await queued(async () => possible(password) && checkShaCrypt(password, nobodys), false)
       return false

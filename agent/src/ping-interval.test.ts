@@ -8,9 +8,9 @@ interface Day {
   readonly interval: PingInterval
   pings: number
   losses: number
-  /** Seconds for which the tunnel was dead and nobody knew. */
+  /** How long the tunnel was dead and nobody knew. */
   dead_s: number
-  /** Lives for so long behind a NAT that forgets after so many seconds. */
+  /** Passes time behind a NAT that forgets idle connections. */
   live(seconds: number, forgets_s: number): void
 }
 

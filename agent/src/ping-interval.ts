@@ -1,48 +1,46 @@
-// How long the tunnel may be idle before it needs a ping. A NAT or a proxy on the way forgets a connection
-// that is idle for too long, after a time that nobody tells. So the agent tries: while pings are answered it
-// doubles the interval, and when the tunnel turns out to be lost it goes back and keeps below what was too
-// long. It closes in on that limit with one or two more tries, and retries a longer interval after an hour,
-// then after twice as long, because devices move. An interval that has worked is given up after two losses in
-// a row. A tunnel that was lost while the network was away says nothing.
+// How long the tunnel may be idle before it needs a ping. A NAT or a proxy on the way forgets an idle
+// connection, after an unknown time. So the agent tries: while pings are answered it doubles the interval,
+// and after a loss it stays below that time. It closes in on the limit with one or two more tries, and
+// retries a longer interval after an hour, then after twice as long, because devices move. A proven interval
+// is given up after two losses in a row. A loss without a network does not count.
 import { firstPing_s, longestPing_s, shortestPing_s } from '@hawser/contract/tunnel'
 
 export interface PingInterval {
-  /** The interval of the moment, in whole seconds. */
+  /** In whole seconds. */
   readonly now_s: number
-  /** The longest that the server wants, each time that it says so; the device's own wish counts if it is shorter. */
+  /** The server's longest interval, which may change; the device's own setting counts if it is shorter. */
   limit(longest_s: number): void
-  /** Takes over what was learnt earlier, unless this agent has learnt something itself. */
+  /** Adopts what was learnt earlier, unless this agent has learnt something itself. */
   adopt(learnt_s: number): void
-  /** A ping was answered after the tunnel had been idle for so long. */
+  /** A ping was answered after this idle time. */
   survived(idle_ms: number): void
-  /** The tunnel was lost after it had been idle for so long, and the network was there. */
+  /** The tunnel was lost after this idle time, while the network was there. */
   lost(idle_ms: number): void
 }
 
 const shortest_ms = shortestPing_s * 1_000
-/** After a limit was found, a longer interval is tried again after so long, and then after twice as long. */
+/** When a longer interval is tried again after a limit was found; doubled each time. */
 const retry_ms = { first: 3_600_000, most: 24 * 3_600_000 }
-/** The search is over when the limit is no further away than this. */
+/** The search is over when the limit is within this factor. */
 const near = 1.5
 /** The share of an interval that is used close to its limit: pings are late at times. */
 const margin = 0.9
-/** Surviving this part of the longest idle time shows that it was right. */
+/** Surviving this part of the longest idle time confirms it. */
 const confirms = 0.85
 
-/** Everything that the agent has learnt. */
 interface Learnt {
   /** The longest idle time that the tunnel has survived. */
   survived_ms: number
-  /** The shortest that it has not; Infinity: none, or that was long ago. */
+  /** Infinity: the tunnel was never lost, or that was long ago. */
   limit_ms: number
   /** When the limit is forgotten, and how long the next one is remembered. */
   retry_at: number
   retry_ms: number
-  /** The tunnel was lost after an idle time that it had survived before, and has not survived it since. */
+  /** The tunnel was lost after an idle time that it had survived before, and has not survived since. */
   isDoubted: boolean
 }
 
-/** `own_s`: the longest that the settings of this device want. */
+/** `own_s`: the longest in the settings of this device. */
 export function pingInterval(
   own_s = longestPing_s,
   now: () => number = () => performance.now(),
@@ -93,7 +91,7 @@ export function pingInterval(
         learnt.survived_ms = idle_ms
       }
       if (learnt.survived_ms >= learnt.limit_ms) {
-        // Longer than what was lost: something else was the reason, or the network is another one.
+        // Longer than the lost time: something else was the reason, or the network is another one.
         learnt.limit_ms = Infinity
         learnt.retry_ms = retry_ms.first
       }

@@ -13,7 +13,7 @@ async function started(command: string): Promise<RunningProgram> {
   return startOnPipes({ file: '/bin/sh', args: ['-c', command] }, env, ownAccount())
 }
 
-/** Writes piece after piece until one has to wait; how many went at once, and the one that waits. */
+/** Writes until a piece has to wait. */
 function fill(program: RunningProgram, bytes: Buffer): { atOnce: number; waiting: Promise<boolean> } {
   for (let at = 0; at < bytes.length; at += piece_bytes) {
     const taken = program.write(bytes.subarray(at, at + piece_bytes))

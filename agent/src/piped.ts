@@ -25,7 +25,7 @@ export async function startOnPipes(
           stdout: new Output(() => child.stdout!),
           stderr: new Output(() => child.stderr!),
         }
-    // A program need not read what it is given.
+    // Programs may ignore their input.
     stdin.on('error', () => undefined)
     return {
       pid,
@@ -35,8 +35,7 @@ export async function startOnPipes(
       ended,
       write: (bytes) => writeTo(stdin, bytes),
       endInput() {
-        // What was written has been taken already. `end` would want to shut down a socket, which a pipe is
-        // not.
+        // The pipe has taken everything. `end` would want to shut down a socket, which a pipe is not.
         stdin.destroy()
       },
       resize: () => undefined,
@@ -48,7 +47,6 @@ export async function startOnPipes(
   }
 }
 
-/** Waits only for what the pipe does not take at once. */
 function writeTo(stdin: Writable, bytes: Buffer): boolean | Promise<boolean> {
   if (stdin.destroyed) return false
   let settle: ((taken: boolean) => void) | undefined

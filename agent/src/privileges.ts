@@ -12,12 +12,11 @@ import type { Account } from './users.ts'
 
 export type Credentials = Pick<Account, 'uid' | 'gid' | 'groups'>
 
-/** Undefined when there are no privileges to drop: we are that user, or not root and can be nobody else. */
+/** Undefined: there are no privileges to drop, because we are that user, or not root. */
 export function credentialsFor(account: Account): Credentials | undefined {
   return process.getuid?.() === 0 && account.uid !== 0 ? account : undefined
 }
 
-/** Credentials as arguments of a program of ours. */
 export function formatCredentials({ uid, gid, groups }: Credentials): [string, string, string] {
   return [String(uid), String(gid), groups.join(',')]
 }
@@ -36,7 +35,7 @@ export function parseCredentials([uid, gid, groups]: readonly string[]): Credent
     !uid ||
     !gid
   ) {
-    throw new TypeError('These are no credentials.')
+    throw new TypeError('The credentials are invalid.')
   }
   return credentials
 }
@@ -48,7 +47,7 @@ export function dropPrivileges({ uid, gid, groups }: Credentials): void {
   try {
     writeFileSync(loginUid, String(uid))
   } catch {
-    // A kernel without audit, or a container that may not.
+    // A kernel without audit, or a container that may not set it.
   }
   process.setgroups!([...groups])
   process.setgid!(gid)
@@ -59,11 +58,10 @@ export function dropPrivileges({ uid, gid, groups }: Credentials): void {
 
 /**
  * The login uid, by which audit logs name the user of a process whatever it becomes later (sudo, su). A
- * process sets its own, once, at the login and while it is root.
+ * process sets its own, once, while it is root.
  */
 const loginUid = '/proc/self/loginuid'
 
-/** The command, after a shell that sets the login uid. */
 export function asLogin(uid: number, { file, args, ...rest }: Command): Command {
   return {
     ...rest,
@@ -74,7 +72,7 @@ export function asLogin(uid: number, { file, args, ...rest }: Command): Command 
 
 let setpriv: Promise<string | null> | undefined
 
-/** The command that runs another one with these credentials, in the same process. */
+/** In the same process. */
 export async function commandAs(
   credentials: Credentials,
   command: Command,
@@ -91,7 +89,7 @@ export async function commandAs(
   return ownProgram('privileges-child', [...formatCredentials(credentials), command.file, ...command.args])
 }
 
-/** Busybox has a setpriv that can do none of this. */
+/** Busybox has a setpriv without these options. */
 async function findSetpriv(): Promise<string | null> {
   const program = tool('setpriv')
   if (program === undefined) return null

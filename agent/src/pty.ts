@@ -16,7 +16,7 @@ import { sttyWords } from './terminal-modes.ts'
 import { runTool, tool } from './tools.ts'
 import type { Account } from './users.ts'
 
-/** The first and the longest delay before a write is tried again on a terminal whose buffer is full. */
+/** Delays before a write is tried again on a terminal whose buffer is full. */
 const shortestWait_ms = 4
 const longestWait_ms = 200
 
@@ -99,7 +99,7 @@ export async function startOnPty(
   }
 }
 
-/** At once and without waiting for anything, so that no child can be started in between. */
+/** Synchronous, so that no child can be started in between. */
 function openTerminal(size: Size, account: Account): Terminal {
   const native = (loaded ??= requireBinary('pty.node'))
   const { columns, rows } = bounded(size)
@@ -119,7 +119,7 @@ function openTerminal(size: Size, account: Account): Terminal {
   }
 }
 
-/** The kernel has 16 bits for each; pixels cannot be told by this way. */
+/** The kernel has 16 bits for each, and pixels cannot be set. */
 function bounded({ columns, rows }: Size): { columns: number; rows: number } {
   return { columns: Math.min(columns, 65_535), rows: Math.min(rows, 65_535) }
 }
@@ -130,7 +130,7 @@ async function setModes(device: string, modes: ReadonlyMap<number, number>): Pro
   for (const words of sttyWords(modes)) if (words.length > 0) await runTool(stty, ['-F', device, ...words])
 }
 
-/** As logins have it: the user's, and writable for the group of `write` and `wall`. */
+/** The user's, and writable for the group of `write` and `wall`, as for logins. */
 function giveTo(device: string, uid: number): void {
   const group = groupOfTerminals()
   chownSync(device, uid, group ?? 0)

@@ -1,11 +1,10 @@
-// What the agent reports through its tunnel: a line of JSON when something has changed, on a stream that it
-// opens for this alone. On the same stream the server tells what the agent should know.
+// The agent's reports through its tunnel: a line of JSON for each change, on a stream for this alone. The
+// server's news for the agent arrive on the same stream.
 import type { DeviceNews, DeviceReport, LeavingReason } from '@hawser/contract/reports'
 import { reportProtocol } from '@hawser/contract/tunnel'
 import { multistream, type Mux } from '@hawser/mux'
 
 export interface ReportParts {
-  /** All that there is to report now. */
   report(): DeviceReport
   told(news: DeviceNews): void
 }
@@ -16,17 +15,17 @@ export interface WatchedReport extends ReportParts {
 }
 
 export interface Reports {
-  /** Sends what has changed since the last line. False: the server does not listen any more. */
+  /** Sends changes since the last line. False: the server has stopped listening. */
   check(): boolean
-  /** Says why the agent leaves. False: the server does not listen any more. */
+  /** Reports why the agent leaves. False: the server has stopped listening. */
   leave(why: LeavingReason): boolean
 }
 
-/** Releases of agents with their signatures are the longest. */
+/** The longest are releases of agents with their signatures. */
 const longestNews_bytes = 64 * 1024
 
 export function openReports(mux: Mux, { report, told }: ReportParts): Reports {
-  /** What was reported, as JSON by field. */
+  /** Reported values, as JSON by field. */
   const said = new Map<string, string>()
 
   function changes(): Buffer | undefined {

@@ -14,13 +14,12 @@ import {
 import { ResumableMemory, ResumableStream, type Liveness } from '@hawser/mux'
 
 export interface ResumableStreams {
-  /** Serves a new stream on this carrier until it is over. Throws for a head that cannot be. */
+  /** Serves a new stream until it is over. Throws for an invalid head. */
   open(head: ResumableHead, carrier: Duplex, tunnel: Liveness): Promise<void>
   /** Continues a stream on this carrier. */
   resume(request: ResumeRequest, carrier: Duplex, tunnel: Liveness): void
-  /** Ends the stream of this id. */
   close(id: string): void
-  /** Ends all of them; each resolves when it is over. */
+  /** Each promise resolves when a stream is over. */
   closeAll(): Promise<void>[]
 }
 
@@ -29,11 +28,11 @@ interface Entry {
   readonly secret: Buffer
   readonly ending: AbortController
   readonly over: Promise<void>
-  /** The tunnel that carries it, or did last. */
+  /** The stream's latest tunnel. */
   tunnel: Liveness
 }
 
-/** Small devices keep little: what one stream needs at full speed, a few times. */
+/** Small devices have little memory: what one stream needs at full speed, a few times. */
 const memory_bytes = 16 * 1024 * 1024
 
 export function resumableStreams(
@@ -45,7 +44,7 @@ export function resumableStreams(
   const stop = (): void => {
     for (const { ending } of entries.values()) ending.abort()
   }
-  // Heard before the tunnel hears it and closes, so that the gateway still learns how the sessions ended.
+  // Before the tunnel handles it and closes, so that the gateway still learns how the sessions ended.
   signal.addEventListener('abort', stop, { once: true })
 
   return {
@@ -56,7 +55,7 @@ export function resumableStreams(
         /^[0-9a-f]{32,128}$/.test(secret) &&
         Number.isInteger(grace_s) &&
         grace_s > 0
-      if (!isHead || entries.has(id)) throw new Error('The server opened a stream that cannot be.')
+      if (!isHead || entries.has(id)) throw new Error('The server opened an invalid stream.')
       if (entries.size >= mostStreams) throw new Error('Too many connections are open.')
       const ending = new AbortController()
       const over = Promise.withResolvers<void>()

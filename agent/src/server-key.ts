@@ -1,15 +1,14 @@
-// The server's key for approvals of logins (key-approval.ts). The agent gets it when it enrols for the
-// first time and keeps it beside the device's key, with the address of the server. Another key from the
-// same server is not believed: logins then work as without approvals, by asking the server, until a
-// person removes the file.
+// The server's key for approvals of logins (key-approval.ts). The agent stores it at its first enrolment,
+// next to the device's key, with the address of the server. Another key of the same server is not trusted:
+// logins then work without approvals, by asking the server, until a person removes the file.
 import { readFileSync } from 'node:fs'
 import { writeWhole } from './whole-file.ts'
 
 export const serverKeyFile = (keyFile: string): string => `${keyFile}.server`
 
 /**
- * Pins the key that the server has told, unless there is one already. Returns the blob of the pinned key;
- * undefined if the server told none, or another one.
+ * Pins the server's key, unless there is one. Returns the blob of the pinned key; undefined: there is none,
+ * or it is another one.
  */
 export function pinServerKey(keyFile: string, server: string, told: string | undefined): Buffer | undefined {
   if (told === undefined) return undefined
@@ -21,7 +20,7 @@ export function pinServerKey(keyFile: string, server: string, told: string | und
   return blobIn(told)
 }
 
-/** The blob in a line of OpenSSH. Whether it is a key shows when something is signed with it. */
+/** The blob in a line of OpenSSH. Whether it is a key shows at the first signature. */
 function blobIn(line: string): Buffer {
   return Buffer.from(line.split(' ', 2)[1] ?? '', 'base64')
 }

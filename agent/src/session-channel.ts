@@ -1,14 +1,14 @@
-// Serves one SSH session channel: reads what the client asks for, starts the program, joins it to the
-// channel. Clients rely on the order at the end: all output, then the exit status or signal, then EOF and
-// CLOSE. When the channel closes first, the program is hung up.
+// Serves one SSH session channel: reads its requests, starts the program, and joins the two. Clients rely on
+// the order at the end: all output, then the exit status or signal, then EOF and CLOSE. When the channel
+// closes first, the program is hung up.
 import {
   clientVariable,
-  keepVariable,
-  keptSubsystem,
+  detachVariable,
+  attachSubsystem,
   personVariable,
-  readKeep,
+  readDetachRequest,
   readPersonText,
-  type Keep,
+  type DetachRequest,
 } from '@hawser/contract/tunnel'
 import {
   receiveSession,
@@ -20,7 +20,7 @@ import {
 } from '@hawser/ssh'
 import { deviceVariables, environmentOf, mayPass, readEndpoint, type Endpoint } from './environment.ts'
 import { compileCache } from './folders.ts'
-import type { GatewayLeg, KeptPlace, KeptTerminals } from './kept-terminals.ts'
+import type { GatewayLeg, DetachedPlace, DetachedTerminals } from './detached-terminals.ts'
 import { passOutput, type OutputReader } from './outputs.ts'
 import { startOnPipes } from './piped.ts'
 import type { RunningProgram } from './program.ts'
@@ -35,46 +35,44 @@ import { recordLogin, type LoginFiles } from './utmp.ts'
 export interface SessionOptions {
   readonly account: Account
   readonly deviceName: string
-  /** Where the connection comes from, unless the gateway names the client itself. */
+  /** The source of the connection, unless the gateway names the client itself. */
   readonly client: Endpoint
   readonly server: Endpoint
-  /** Who opened the session, as the gateway says; undefined: it is not known. */
+  /** Undefined: unknown. */
   readonly person?: string | undefined
-  /** Where logins are recorded, if not in the usual files. */
+  /** Absent: in the usual files. */
   readonly records?: LoginFiles | undefined
-  /** The socket of the client's agent. */
   agentSocket(): Promise<string | undefined>
-  /** Terminals that outlive the gateway; absent: none does. */
-  readonly kept?: KeptTerminals | undefined
+  /** Absent: no terminal outlives the gateway. */
+  readonly detached?: DetachedTerminals | undefined
   readonly leg: GatewayLeg
-  /** A terminal is kept; disposed of when it is over. */
-  readonly keeps?: (() => Disposable) | undefined
+  /** A detached terminal is open until this is disposed. */
+  readonly detaching?: (() => Disposable) | undefined
   log(event: Record<string, unknown>): void
 }
 
-/** The program could not be started. */
 const notStarted: Exit = { type: 'exit-status', status: 255 }
 
 export async function serveSession(channel: Channel, options: SessionOptions): Promise<void> {
   const { account, log } = options
   let client: Endpoint | undefined
   let person: string | undefined
-  let keep: Keep | undefined
-  let place: KeptPlace | undefined
+  let detach: DetachRequest | undefined
+  let place: DetachedPlace | undefined
   let terminal = false
   using places = new DisposableStack()
-  const found = () => keep && options.kept?.find(keep, account.name)
+  const found = () => detach && options.detached?.find(detach, account.name)
   const session = await receiveSession(channel, (request) => {
-    // The gateway sends its variables before anything of the client's, so the first of each counts.
+    // The gateway sends its variables before the client's, so the first of each counts.
     if (request.type === 'env' && request.name === clientVariable) client ??= readEndpoint(request.value)
     if (request.type === 'env' && request.name === personVariable) person ??= readPersonText(request.value)
-    if (request.type === 'env' && request.name === keepVariable) {
-      keep ??= options.kept && readKeep(request.value)
-      if (keep) place ??= places.use(options.kept?.reserve(keep))
-      // Whoever continues a terminal needs no place. A second one on the connection that has it is not kept.
+    if (request.type === 'env' && request.name === detachVariable) {
+      detach ??= options.detached && readDetachRequest(request.value)
+      if (detach) place ??= places.use(options.detached?.reserve(detach))
+      // A terminal that is continued needs no place. A second session on its connection gets none.
       return place !== undefined || found()?.isOn(options.leg) === false
     }
-    if (request.type === 'subsystem' && request.name === keptSubsystem) return found() !== undefined
+    if (request.type === 'subsystem' && request.name === attachSubsystem) return found() !== undefined
     const allowed = isAllowed(request) && !(request.type === 'pty-req' && terminal)
     terminal ||= allowed && request.type === 'pty-req'
     return allowed
@@ -84,7 +82,7 @@ export async function serveSession(channel: Channel, options: SessionOptions): P
   const began_ms = performance.now()
   const { type } = session.program
   log({ event: 'session.started', user: account.name, type, terminal, person })
-  const isContinued = session.program.type === 'subsystem' && session.program.name === keptSubsystem
+  const isContinued = session.program.type === 'subsystem' && session.program.name === attachSubsystem
   const exit = isContinued
     ? await found()?.join(session, options.leg, false)
     : await run(session, { ...options, client: client ?? options.client, person, place })
@@ -118,8 +116,8 @@ function isAllowed(request: SessionRequest): boolean {
 }
 
 interface RunOptions extends SessionOptions {
-  /** Where a terminal outlives the gateway; undefined: it does not. */
-  readonly place: KeptPlace | undefined
+  /** For a terminal that outlives the gateway; undefined: it does not. */
+  readonly place: DetachedPlace | undefined
 }
 
 async function run(session: Session, options: RunOptions): Promise<Exit | undefined> {
@@ -141,9 +139,9 @@ async function run(session: Session, options: RunOptions): Promise<Exit | undefi
   const recorded = isShellOnTerminal(session, running) ? record(running, options) : undefined
   const terminal = session.pty && place?.add(account.name, running, session.pty)
   if (terminal) {
-    const keeping = options.keeps?.()
+    const open = options.detaching?.()
     void terminal.over.then(() => {
-      keeping?.[Symbol.dispose]()
+      open?.[Symbol.dispose]()
       recorded?.()
     })
     return terminal.join(session, options.leg, true)
@@ -192,7 +190,6 @@ function record(
   )
 }
 
-/** Joins the channel and the program until the program has ended. */
 async function follow(session: Session, running: RunningProgram): Promise<Exit> {
   const { channel } = session
   void channel.closed.then(() => running.hangUp())
@@ -202,7 +199,7 @@ async function follow(session: Session, running: RunningProgram): Promise<Exit> 
     passOutput(running.stdout, running.ended, readerOf(channel, 0)),
     ...(running.stderr ? [passOutput(running.stderr, running.ended, readerOf(channel, 1))] : []),
   ]
-  // A reader that is gone is no failure; the channel reports it.
+  // A lost reader is no failure; the channel reports it.
   await Promise.all(outputs.map(async (output) => output.catch(() => undefined)))
   const exit = await running.ended
   await session.exit(exit)

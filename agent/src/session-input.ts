@@ -1,8 +1,8 @@
-// What a gateway sends to a program that runs: its input, and what it is told beside that.
+// A gateway's input and requests for a running program.
 import type { Channel, Chunk, Session } from '@hawser/ssh'
 import type { RunningProgram } from './program.ts'
 
-/** Resolves when no more can come. `isWanted`: whether this channel still has the program. */
+/** Resolves at the end of the input. `isWanted`: whether this channel still has the program. */
 export async function passInput(
   channel: Channel,
   running: RunningProgram,

@@ -32,5 +32,5 @@ await serveSftp(
   },
   localFiles(folder()),
 )
-// Only now: what was answered last is on its way.
+// Only now: the last answer is on its way.
 stdout.end()

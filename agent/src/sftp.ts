@@ -7,12 +7,10 @@ import type { Command } from './program.ts'
 import { formatCredentials } from './privileges.ts'
 import type { Account } from './users.ts'
 
-/** Our own program that serves files as this user. */
 export function sftpCommand(account: Account): Command {
   return ownProgram('sftp-child', [...formatCredentials(account), account.home])
 }
 
-/** Serves files in this process. */
 export async function serveFiles(session: Session, home: string): Promise<void> {
   await serveSftp(session.channel, localFiles(home))
   await session.exit(0)

@@ -8,9 +8,7 @@ import { setImmediate as turn } from 'node:timers/promises'
 
 interface Kind {
   readonly digest: 'sha256' | 'sha512'
-  /**
-   * The bytes of the digest in the order in which they are written, three at a time, most significant first.
-   */
+  /** The bytes of the digest in the order of the text, three at a time, most significant first. */
   readonly order: readonly (readonly number[])[]
 }
 
@@ -22,9 +20,7 @@ const longestSalt = 16
 const portion = 500
 const letters = './0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
 
-/**
- * Each group is the one before with its bytes rotated and advanced by one; the last one is what is left over.
- */
+/** Each group is the one before, rotated and advanced by one; the last one is the rest. */
 function groups(
   count: number,
   first: readonly [number, number, number],
@@ -49,7 +45,6 @@ interface Setting {
   readonly kind: Kind
   readonly salt: Buffer
   readonly rounds: number
-  /** What the written hash begins with. */
   readonly prefix: string
 }
 
@@ -68,14 +63,11 @@ function readSetting(setting: string): Setting | undefined {
   }
 }
 
-/** Whether it is a hash of these kinds. */
 export function isShaCrypt(hash: string): boolean {
   return readSetting(hash) !== undefined
 }
 
-/**
- * The hash of a password with the kind, the rounds and the salt of another hash, or of a setting without one.
- */
+/** `setting`: another hash, or its beginning, with the kind, the rounds and the salt. */
 export async function shaCrypt(password: string, setting: string): Promise<string> {
   const read = readSetting(setting)
   if (!read) throw new TypeError('This is no setting of SHA-crypt.')
@@ -115,7 +107,7 @@ function repeated(bytes: Buffer, length: number): Buffer {
   return Buffer.alloc(length, bytes)
 }
 
-/** Six bits to a letter, the lowest first. */
+/** Six bits to a letter, lowest first. */
 function written(bytes: readonly number[]): string {
   let value = bytes.reduce((whole, byte) => whole * 256 + byte, 0)
   let text = ''

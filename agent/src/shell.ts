@@ -10,9 +10,7 @@ import path from 'node:path'
 import type { Command } from './program.ts'
 import type { Account } from './users.ts'
 
-/**
- * Shells that are told with `-l` that this is a login; others (menus, tunnels, `git-shell`) get no argument.
- */
+/** Shells that get `-l` for a login; others (menus, tunnels, `git-shell`) get no argument. */
 const knownShells = new Set([
   'sh',
   'bash',
@@ -41,10 +39,7 @@ const onTerminal = 'exec 0<>"$SSH_TTY" 1>&0 2>&0; '
 
 type Wanted = Exclude<Program, { type: 'subsystem' }>
 
-/**
- * The command for a shell or a command, on a terminal or not; home and terminal are those of the variables
- * HOME and SSH_TTY.
- */
+/** For a shell or a command, on a terminal or not. HOME and SSH_TTY are variables of the command. */
 export function commandOf(program: Wanted, { shell }: Account, terminal: boolean): Command {
   return {
     file: '/bin/sh',

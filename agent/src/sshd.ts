@@ -1,7 +1,8 @@
-// The SSH server of the agent: one call serves one connection from the gateway, from the key exchange until
-// it ends, and leaves nothing behind. It wires together who may log in (authenticator.ts), what runs
-// (session-channel.ts) and what is forwarded (forward.ts).
+// The SSH server of the agent: one call serves one connection from the gateway to its end, and leaves nothing
+// behind. It wires together logins (authenticator.ts), programs (session-channel.ts) and forwarding
+// (forward.ts).
 import type { Duplex } from 'node:stream'
+import { defined } from '@hawser/contract/defined'
 import { spareLeg_ms } from '@hawser/contract/tunnel'
 import {
   acceptConnection,
@@ -19,7 +20,7 @@ import { authenticator } from './authenticator.ts'
 import type { Endpoint } from './environment.ts'
 import { forwardChannels, forwardRequests, forwardsOf, type Forwards } from './forward.ts'
 import type { ApproveKey } from './key-approval.ts'
-import type { KeptTerminals } from './kept-terminals.ts'
+import type { DetachedTerminals } from './detached-terminals.ts'
 import { serveSession } from './session-channel.ts'
 import type { Account, Users } from './users.ts'
 import type { LoginFiles } from './utmp.ts'
@@ -28,43 +29,41 @@ export interface SshdOptions {
   readonly hostKeys: readonly PrivateKey[]
   readonly users: Users
   readonly deviceName: string
-  /** Asks the server whether the holder of a key may log in. */
   readonly approveKey: ApproveKey
-  /** 0: nothing is asked of a silent gateway. */
+  /** 0: a silent gateway is not checked. */
   readonly keepalive_ms: number
-  /** When the agent compresses what it sends; `auto` unless stated. */
+  /** `auto` unless stated. */
   readonly compression?: CompressionMode | 'never'
-  /** Ends the connection. */
   readonly signal?: AbortSignal
-  /** Somebody has logged in; disposed of when the connection is over. A gateway may connect long before. */
+  /** Called at the login, and disposed of when the connection is over. A gateway may connect long before. */
   loggedIn?(): Disposable
-  /** Terminals that outlive the gateway; absent: none does. */
-  readonly kept?: KeptTerminals | undefined
+  /** Absent: no terminal outlives the gateway. */
+  readonly detached?: DetachedTerminals | undefined
   /** Since when the gateway is out of reach; undefined: it is not. */
   awaySince?(): number | undefined
   log(event: Record<string, unknown>): void
-  /** The ends of the connection as far as they are known; the gateway tells each session better. */
+  /** Known ends of the connection; the gateway names them better for each session. */
   readonly facts?: { readonly client?: Endpoint; readonly server?: Endpoint }
-  /** Where logins are recorded, if not in the files of the system. */
+  /** Absent: in the files of the system. */
   readonly records?: LoginFiles
 }
 
-/** Listed to clients in this order. */
+/** In the order for clients. */
 const methods = ['password', 'publickey']
 const mostFailures = 6
 /** Sessions and forwarded connections together. */
 const mostChannels = 512
-/** The largest packet that a gateway may send: fewer packets cost less. */
+/** Large packets cost less. */
 const packet_bytes = 128 * 1024
-/** The gateway keeps a connection for the next login before it logs in. */
+/** The gateway holds a connection for the next login before it logs in. */
 const handshake_ms = spareLeg_ms + 120_000
-/** Whatever begins with `keepalive` is answered by every gateway and refreshes its session. */
+/** Every gateway answers names that begin with `keepalive` and refreshes its session. */
 const keepalive = 'keepalive@hawser'
 
 const unknownClient: Endpoint = { address: '127.0.0.1', port: 0 }
 const unknownServer: Endpoint = { address: '127.0.0.1', port: 22 }
 
-/** Resolves when the connection has ended and all that it ran; never rejects. */
+/** Resolves when the connection and all its programs have ended; never rejects. */
 export async function serveSsh(stream: Duplex, options: SshdOptions): Promise<void> {
   const { hostKeys, keepalive_ms, compression = 'auto', signal, log } = options
   const logins = authenticator(options)
@@ -80,11 +79,10 @@ export async function serveSsh(stream: Duplex, options: SshdOptions): Promise<vo
       handshake_ms,
       keepalive_ms,
       algorithms: { ...serverAlgorithms, compression: compression === 'never' ? ['none'] : ownCompression },
-      ...(compression === 'never' ? {} : { compress: compression }),
       authenticate: logins.authenticate,
       channelTypes: ['session', ...forwardChannels],
       globalRequests: forwardRequests,
-      ...(signal ? { signal } : {}),
+      ...defined({ compress: compression === 'never' ? undefined : compression, signal }),
     })
   } catch (error) {
     log({ event: 'connection.refused', error: (error as Error).message })
@@ -114,7 +112,7 @@ async function serve(connection: ServerConnection, account: Account, options: Ss
 
   let socket: Promise<AgentSocket | undefined> | undefined
   held.defer(async () => (await socket)?.[Symbol.asyncDispose]())
-  /** One for the connection: all its sessions have the same agent behind them. */
+  /** One for the connection: its sessions share the agent behind them. */
   const agentSocket = async (): Promise<string | undefined> => {
     socket ??= openAgentSocket(connection, account).catch((error: unknown) => {
       log({ event: 'agent.failed', error: (error as Error).message })
@@ -130,9 +128,9 @@ async function serve(connection: ServerConnection, account: Account, options: Ss
   }
   const session = {
     account,
-    kept: options.kept,
+    detached: options.detached,
     leg,
-    keeps: options.loggedIn,
+    detaching: options.loggedIn,
     deviceName,
     client: facts.client ?? unknownClient,
     server: facts.server ?? unknownServer,

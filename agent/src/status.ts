@@ -1,21 +1,22 @@
-// What the agent is doing, in a small file for whoever asks on the device: `hawser-agent status`, and
-// `hawser-agent install`, which is done only when the agent that it has started is connected.
+// The agent's state in a small file, for `hawser-agent status`, and for `hawser-agent install`, which waits
+// until the started agent is connected.
 import { readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { defined } from '@hawser/contract/defined'
 
 export const defaultStatusFile = '/run/hawser-agent.status'
 
 export interface Status {
   readonly pid: number
   readonly connected: boolean
-  /** When this began, as an ISO date. */
+  /** When the present state began, as an ISO date. */
   readonly since: string
-  /** Its name, `namespace.device`, once it has enrolled. */
+  /** `namespace.device`, once it has enrolled. */
   readonly device?: string
-  /** The reason why it is not connected. */
+  /** Why the agent is not connected. */
   readonly why?: string
 }
 
-/** Takes the agent's log events and writes the file when one of them changes what it says. */
+/** Takes the agent's log events and writes the file when an event changes the status. */
 export function statusWriter(file: string): (event: Readonly<Record<string, unknown>>) => void {
   let device: string | undefined
   let last: Status | undefined
@@ -28,8 +29,7 @@ export function statusWriter(file: string): (event: Readonly<Record<string, unkn
       connected,
       // The next failure is the same state, maybe for another reason.
       since: last?.connected === connected ? last.since : new Date().toISOString(),
-      ...(device === undefined ? {} : { device }),
-      ...(connected ? {} : { why: String(event['why']) }),
+      ...defined({ device, why: connected ? undefined : String(event['why']) }),
     }
     last = status
     try {
@@ -41,7 +41,7 @@ export function statusWriter(file: string): (event: Readonly<Record<string, unkn
   }
 }
 
-/** Undefined when no agent with this file runs. */
+/** Undefined: no agent with this file runs. */
 export function readStatus(file: string): Status | undefined {
   let status: Status
   try {
@@ -56,20 +56,17 @@ function isRunning(pid: number): boolean {
   try {
     return process.kill(pid, 0)
   } catch (error) {
-    // It runs as root, and others may not signal it.
+    // The agent runs as root, and others may not signal it.
     return (error as NodeJS.ErrnoException).code === 'EPERM'
   }
 }
 
 export const removeStatus = (file: string): void => rmSync(file, { force: true })
 
-/**
- * Sentence and exit code of `hawser-agent status`, as those of init scripts: 0 connected, 1
- * not, 3 not running.
- */
+/** The exit code is that of init scripts: 0 connected, 1 not, 3 not running. */
 export function tellStatus(file: string): { readonly sentence: string; readonly code: number } {
   const status = readStatus(file)
-  if (!status) return { sentence: 'the agent does not run as a service of this device', code: 3 }
+  if (!status) return { sentence: 'the agent is not running as a service on this device', code: 3 }
   if (status.connected)
     return { sentence: `connected as ${status.device ?? 'a device'} since ${status.since}`, code: 0 }
   return { sentence: `not connected since ${status.since}: ${status.why ?? ''}`, code: 1 }

@@ -3,7 +3,7 @@
 // break it: speeds, parity, character sizes and modem lines, and the raw MIN and TIME, which have no number
 // in the protocol anyway.
 
-/** Opcode and name of the special characters. */
+/** Special characters, by opcode. */
 const characters: Readonly<Record<number, string>> = {
   1: 'intr',
   2: 'quit',
@@ -48,16 +48,13 @@ const switches: Readonly<Record<number, string>> = {
   75: 'onlret',
 }
 
-/**
- * Apart, because not every `stty` knows it and one unknown word spoils the others. On unless a client says
- * no.
- */
+/** Apart, because not every `stty` knows it and one unknown word spoils the others. On by default. */
 const utf8 = 42
 
 /** A character that is switched off. */
 const disabled = 255
 
-/** Two lists of words, each for a call of `stty`; the first may be empty. */
+/** Each list is for one call of `stty`; the first may be empty. */
 export function sttyWords(modes: ReadonlyMap<number, number>): readonly [string[], string[]] {
   const words: string[] = []
   for (const [opcode, value] of modes) {
@@ -71,7 +68,7 @@ export function sttyWords(modes: ReadonlyMap<number, number>): readonly [string[
 }
 
 /**
- * In the one notation that all kinds of `stty` read: a hat for control characters, else the character or its
+ * In the notation that all kinds of `stty` read: a hat for control characters, else the character or its
  * number.
  */
 function writeCharacter(value: number): string | undefined {

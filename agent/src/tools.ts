@@ -11,7 +11,7 @@ const limit_ms = 10_000
 const most_bytes = 256 * 1024
 const found = new Map<string, string | undefined>()
 
-/** The file of a program; undefined if the device does not have it. */
+/** Undefined: the device does not have the program. */
 export function tool(name: string): string | undefined {
   if (!found.has(name))
     found.set(
@@ -34,12 +34,12 @@ export function isProgram(file: string): boolean {
 }
 
 export interface Outcome {
-  /** Null when it was ended or could not be started. */
+  /** Null: the program was killed or could not be started. */
   readonly status: number | null
   readonly output: string
 }
 
-/** Never throws: what could not be run has no status. */
+/** Never throws: a program that cannot run has no status. */
 export async function runTool(
   file: string,
   args: readonly string[],
@@ -59,7 +59,7 @@ export async function runTool(
       (error, output) =>
         resolve({ status: error ? (typeof error.code === 'number' ? error.code : null) : 0, output }),
     )
-    // It may end before it has read everything.
+    // The program may end before it has read everything.
     child.stdin?.on('error', () => undefined)
     child.stdin?.end(input)
   })

@@ -3,16 +3,16 @@
 import { readFileSync } from 'node:fs'
 import { ConfigError } from './config.ts'
 
-/** Throws a ConfigError with a sentence when the file cannot be used. */
+/** Throws a ConfigError when the file cannot be used. */
 export async function trustAuthorities(file: string): Promise<void> {
   if (file === '') return
-  // Loaded where it is needed: most agents need no authority of their own.
+  // Loaded when needed: most agents need no authority of their own.
   const { getCACertificates, setDefaultCACertificates } = await import('node:tls')
   try {
     setDefaultCACertificates([...getCACertificates('default'), readFileSync(file, 'utf8')])
   } catch (error) {
     throw new ConfigError(
-      `HAWSER_CA_FILE: a file with certificates in PEM is needed (${(error as Error).message})`,
+      `HAWSER_CA_FILE: a file with PEM certificates is expected (${(error as Error).message})`,
     )
   }
 }

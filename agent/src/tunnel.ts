@@ -1,7 +1,6 @@
-// The tunnel: a WebSocket to the server, held open and made again whenever it is lost. On it the server opens
-// streams; each names its use: an SSH connection to this device, the end of one, or a proof that this agent
-// holds the device's key. The agent opens one stream itself, to report (report.ts), if the server takes
-// reports; then the agent alone pings, as seldom as the network bears.
+// The tunnel: a WebSocket to the server. The server opens streams on it, each with a purpose: an SSH connection to
+// this device, the end of one, or a proof that this agent holds the device's key. If the server takes reports, the
+// agent opens one stream for them (report.ts), and it alone pings, as rarely as the network permits.
 import { randomBytes, randomUUID, sign, type KeyObject } from 'node:crypto'
 import type { Duplex } from 'node:stream'
 import {
@@ -26,8 +25,17 @@ import {
   type StreamHead,
 } from '@hawser/contract/tunnel'
 import type { ConnectionReport, LeavingReason } from '@hawser/contract/reports'
-import { ConnectionLost, dialBytes, liveness, multistream, openMux, UpgradeFailed } from '@hawser/mux'
+import {
+  ConnectionLost,
+  dialBytes,
+  liveness,
+  multistream,
+  openMux,
+  UpgradeFailed,
+  type Liveness,
+} from '@hawser/mux'
 import { resumingTls } from './call.ts'
+import { messageOf } from './message-of.ts'
 import type { PingInterval } from './ping-interval.ts'
 import { openReports, type Reports, type WatchedReport } from './report.ts'
 import type { ResumableStreams } from './resumable-streams.ts'
@@ -35,37 +43,34 @@ import type { ResumableStreams } from './resumable-streams.ts'
 export interface TunnelParts {
   readonly server: string
   readonly key: KeyObject
-  /** What is named to the server; all that this version supports unless stated. */
+  /** All features of this version unless stated. */
   readonly features?: readonly Feature[]
-  /** Serves one SSH connection until it is over. */
   serve(stream: Duplex, signal: AbortSignal): Promise<void>
-  /** SSH connections that outlive the tunnel. */
   readonly resumable: ResumableStreams
   readonly reports: WatchedReport
   readonly interval: PingInterval
-  /** What is said once about this tunnel. */
+  /** Reported once for each tunnel. */
   connection(): ConnectionReport
-  /** Why the agent stops. */
   leaving(): LeavingReason
   /** Whether the server has signed the order to hang up, for the request with this nonce. */
   isHangUp(signature: unknown, nonce: string): Promise<boolean>
-  /** Ends all that outlives a tunnel. */
+  /** Ends everything that outlives a tunnel. */
   hangUp(): Promise<void>
-  /** The tunnel has ended, and the agent was not told to stop. */
+  /** The tunnel has ended, although the agent continues. */
   onLost(why: string): void
   log(event: Record<string, unknown>): void
 }
 
-/** Names this process to the server. */
+/** Identifies this process. */
 const instance = randomUUID()
 const head_ms = 15_000
 const longestHead_bytes = 4_096
-/** For the server to read why the agent leaves, at most. */
+/** How long the agent waits for the server to read why it leaves. */
 const goodbye_ms = 1_000
 
 /**
- * Resolves when a tunnel that was up is lost, with how long it had been idle in milliseconds; undefined when
- * it was closed in good order. Throws UpgradeFailed when the server does not want it.
+ * Resolves when the tunnel is lost, with its idle time in milliseconds; undefined when it was closed
+ * regularly. Throws UpgradeFailed when the server refuses the tunnel.
  */
 export async function holdTunnel(
   parts: TunnelParts,
@@ -73,40 +78,21 @@ export async function holdTunnel(
   signal: AbortSignal,
   onUp: (shared: ReadonlySet<Feature>) => void,
 ): Promise<number | undefined> {
-  const url = `${parts.server.replace(/^http/, 'ws')}${tunnelPaths.streams}`
-  const named = parts.features ?? features
-  /** What the server supports too. */
-  let shared: ReadonlySet<Feature> = new Set()
   const nonce = randomBytes(16).toString('hex')
-  const carrier = await dialBytes(url, {
-    onHeaders: (headers) => void (shared = sharedFeatures(headers[featuresHeader], named)),
-    headers: {
-      authorization: `Bearer ${device.token}`,
-      [instanceHeader]: instance,
-      [featuresHeader]: named.join(', '),
-      [nonceHeader]: nonce,
-    },
-    signal,
-    agent: resumingTls,
-  }).catch(async (error: unknown) => {
-    if (error instanceof UpgradeFailed && (await parts.isHangUp(error.headers[hangUpHeader], nonce)))
-      await parts.hangUp()
-    throw error
-  })
+  const { carrier, shared } = await dial(parts, device.token, nonce, signal)
   const learns = shared.has('report')
-  /** While people are connected, the end of the tunnel is to be noticed soon. */
+  /** While people are connected, the end of the tunnel must be noticed soon. */
   const pace = () => {
     const usual_ms = learns ? parts.interval.now_s * 1_000 : ping_ms
-    return {
-      every_ms: inUse > 0 ? Math.min(ping_ms, usual_ms) : usual_ms,
-      timeout_ms: pong_ms,
-    }
+    const every_ms = streams.count() > 0 ? Math.min(ping_ms, usual_ms) : usual_ms
+    return { every_ms, timeout_ms: pong_ms }
   }
-  /** Streams that carry SSH connections; the server counts them too. */
-  let inUse = 0
-  /** Connections that end with the tunnel, by the id that the server gave them, so that it can end one. */
-  const connections = new Map<string, AbortController>()
   let reports: Reports | undefined
+  /** The server learns of a longer interval before it is used. */
+  const keepPace = (): void => {
+    if (reports?.check() === true) mux.pace(pace())
+  }
+  const streams = streamsOf(parts, { uid: device.uid, nonce }, keepPace)
   using mux = openMux(carrier, {
     role: 'server',
     mostStreams,
@@ -118,13 +104,9 @@ export async function holdTunnel(
     },
   })
   const tunnel = liveness(carrier, mux)
-  /** The server is told of a longer interval before it is used. */
-  const keepPace = (): void => {
-    if (reports?.check() === true) mux.pace(pace())
-  }
   const stop = (): void => {
     if (reports?.leave(parts.leaving()) !== true) return mux.close()
-    // The answer to a ping says that the server has what came before it.
+    // The answer to a ping means that the server has everything sent before it.
     void mux.ping().then(
       () => mux.close(),
       () => undefined,
@@ -149,14 +131,78 @@ export async function holdTunnel(
     })
   using _ = parts.reports.watch(keepPace)
 
-  async function take(stream: Duplex): Promise<void> {
+  const accept = async (): Promise<void> => {
+    for await (const stream of mux.incoming) {
+      void streams.take(stream, tunnel).catch((error: unknown) => {
+        parts.log({ level: 'warn', event: 'stream.failed', why: messageOf(error) })
+        stream.destroy()
+      })
+    }
+  }
+  const [lost] = await Promise.all([mux.ended, accept().catch(() => undefined)])
+  signal.removeEventListener('abort', stop)
+  streams.end()
+  const why = lost?.message ?? 'The server closed the connection.'
+  parts.log({ level: 'info', event: 'tunnel.lost', why: lost ? why : 'closed' })
+  if (!signal.aborted) parts.onLost(why)
+  return learns && lost instanceof ConnectionLost ? mux.idle_ms : undefined
+}
+
+/** Returns the connection and the features that both support. */
+async function dial(
+  { server, features: named = features, isHangUp, hangUp }: TunnelParts,
+  token: string,
+  nonce: string,
+  signal: AbortSignal,
+): Promise<{ carrier: Duplex; shared: ReadonlySet<Feature> }> {
+  let shared: ReadonlySet<Feature> = new Set()
+  try {
+    const carrier = await dialBytes(`${server.replace(/^http/, 'ws')}${tunnelPaths.streams}`, {
+      onHeaders: (headers) => void (shared = sharedFeatures(headers[featuresHeader], named)),
+      headers: {
+        authorization: `Bearer ${token}`,
+        [instanceHeader]: instance,
+        [featuresHeader]: named.join(', '),
+        [nonceHeader]: nonce,
+      },
+      signal,
+      agent: resumingTls,
+    })
+    return { carrier, shared }
+  } catch (error) {
+    if (error instanceof UpgradeFailed && (await isHangUp(error.headers[hangUpHeader], nonce))) await hangUp()
+    throw error
+  }
+}
+
+interface Streams {
+  /** How many carry SSH connections; the server counts them too. */
+  count(): number
+  /** Serves a stream by its head. */
+  take(stream: Duplex, tunnel: Liveness): Promise<void>
+  end(): void
+}
+
+function streamsOf(
+  parts: TunnelParts,
+  device: { readonly uid: string; readonly nonce: string },
+  counted: () => void,
+): Streams {
+  let count = 0
+  /** Connections that end with the tunnel, by the id with which the server can end each. */
+  const connections = new Map<string, AbortController>()
+  const end = (): void => {
+    for (const connection of connections.values()) connection.abort()
+  }
+
+  async function take(stream: Duplex, tunnel: Liveness): Promise<void> {
     stream.on('error', () => undefined)
     const limit = AbortSignal.timeout(head_ms)
     const { protocol } = await multistream.negotiate(stream, Object.values(protocols), limit)
     const head: unknown = JSON.parse(await multistream.readLine(stream, longestHead_bytes, limit))
     if (protocol === protocols.proof) return prove(stream, head as ProofRequest)
     if (protocol === protocols.hangUp) return hangUp(stream, head as EndOrder)
-    if (protocol !== protocols.close) count(stream)
+    if (protocol !== protocols.close) add(stream)
     if (protocol === protocols.resumable) return parts.resumable.open(head as ResumableHead, stream, tunnel)
     if (protocol === protocols.resume) return parts.resumable.resume(head as ResumeRequest, stream, tunnel)
     const { id } = head as StreamHead
@@ -174,18 +220,19 @@ export async function holdTunnel(
     }
   }
 
-  function count(stream: Duplex): void {
-    inUse++
-    keepPace()
+  function add(stream: Duplex): void {
+    count++
+    counted()
     stream.once('close', () => {
-      inUse--
-      keepPace()
+      count--
+      counted()
     })
   }
 
   async function hangUp(stream: Duplex, { signature }: EndOrder): Promise<void> {
-    if (!(await parts.isHangUp(signature, nonce))) throw new Error('The server did not sign the order.')
-    for (const connection of connections.values()) connection.abort()
+    if (!(await parts.isHangUp(signature, device.nonce)))
+      throw new Error('The server has not signed the order.')
+    end()
     await parts.hangUp()
     stream.end('{}\n')
   }
@@ -196,23 +243,5 @@ export async function holdTunnel(
     stream.end(`${JSON.stringify(proof)}\n`)
   }
 
-  const accept = async (): Promise<void> => {
-    for await (const stream of mux.incoming) {
-      void take(stream).catch((error: unknown) => {
-        parts.log({
-          level: 'warn',
-          event: 'stream.failed',
-          why: error instanceof Error ? error.message : String(error),
-        })
-        stream.destroy()
-      })
-    }
-  }
-  const [lost] = await Promise.all([mux.ended, accept().catch(() => undefined)])
-  signal.removeEventListener('abort', stop)
-  for (const connection of connections.values()) connection.abort()
-  const why = lost?.message ?? 'The server closed the connection.'
-  parts.log({ level: 'info', event: 'tunnel.lost', why: lost ? why : 'closed' })
-  if (!signal.aborted) parts.onLost(why)
-  return learns && lost instanceof ConnectionLost ? mux.idle_ms : undefined
+  return { count: () => count, take, end }
 }

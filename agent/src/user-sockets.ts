@@ -13,18 +13,18 @@ import type { Account } from './users.ts'
 
 export interface UserSockets extends AsyncDisposable {
   connect(file: string): Promise<net.Socket>
-  /** Listens until `stop`; what arrives waits until somebody reads from it. */
+  /** Listens until `stop`; connections wait until they are read from. */
   listen(file: string, arrived: (socket: net.Socket) => void): Promise<void>
   stop(file: string): Promise<boolean>
 }
 
-/** What the agent asks the child; each request is answered under its number. */
+/** Requests to the child, which answers each under its number. */
 export type SocketRequest = {
   readonly number: number
   readonly action: 'connect' | 'listen' | 'stop'
   readonly file: string
 }
-/** What the child answers. A connection that arrived names the socket that it came to. */
+/** Answers of the child. A connection that arrived names its socket. */
 export type SocketReply =
   | { readonly number: number; readonly failure?: string; readonly done?: boolean }
   | { readonly arrived: string }
@@ -42,7 +42,7 @@ export function localSockets(): UserSockets {
     const server = servers.get(file)
     if (!server) return false
     servers.delete(file)
-    // Open connections may stay, so nobody waits for the end of them. Closing unlinks the file.
+    // Open connections may stay, so nobody waits for the end. Closing unlinks the file.
     server.close()
     await unlink(file).catch(() => undefined)
     return true
@@ -59,7 +59,7 @@ export function localSockets(): UserSockets {
     },
     async listen(file, arrived) {
       if (servers.has(file))
-        throw Object.assign(new Error('We listen on this path already.'), { code: 'EADDRINUSE' })
+        throw Object.assign(new Error('This path is already in use.'), { code: 'EADDRINUSE' })
       const server = net.createServer({ allowHalfOpen: true, pauseOnConnect: true }, arrived)
       server.maxConnections = mostAtATime
       await new Promise<void>((resolve, reject) => {
@@ -136,12 +136,12 @@ function socketsOfChild(account: Account): UserSockets {
   return {
     async connect(file) {
       const socket = await ask('connect', file)
-      if (!socket) throw new Error('No socket came.')
+      if (!socket) throw new Error('The child sent no socket.')
       return socket
     },
     async listen(file, arrived) {
       if (arrivals.has(file))
-        throw Object.assign(new Error('We listen on this path already.'), { code: 'EADDRINUSE' })
+        throw Object.assign(new Error('This path is already in use.'), { code: 'EADDRINUSE' })
       arrivals.set(file, arrived)
       await ask('listen', file).catch((error: unknown) => {
         arrivals.delete(file)
@@ -157,7 +157,7 @@ function socketsOfChild(account: Account): UserSockets {
       const ending = child
       if (!ending) return
       const ended = new Promise<void>((resolve) => void ending.once('exit', () => resolve()))
-      // It removes its sockets and ends when we disconnect.
+      // The child removes its sockets and ends when we disconnect.
       if (ending.connected) ending.disconnect()
       const limit = setTimeout(() => ending.kill('SIGKILL'), limit_ms)
       await ended

@@ -1,4 +1,4 @@
-// Who may log in on this device, and as which account. An agent that runs as root lets in the users of the
+// Logins on this device, and their accounts. An agent that runs as root lets in the users of the
 // system; another agent lets in its own user alone. Nothing is cached: an account that was locked a moment
 // ago is locked. The reason for a refusal goes to the log, never to the client.
 import { existsSync } from 'node:fs'
@@ -14,7 +14,7 @@ export interface Account {
   readonly name: string
   readonly uid: number
   readonly gid: number
-  /** All of them, the first one too. */
+  /** Including the first. */
   readonly groups: readonly number[]
   readonly home: string
   readonly shell: string
@@ -23,12 +23,9 @@ export interface Account {
 export type Admission = { readonly account: Account } | { readonly refused: string }
 
 export interface Users {
-  /** Somebody whose key was approved. */
+  /** For a user whose key was approved. */
   admit(name: string): Promise<Admission>
-  /**
-   * Somebody with a password. It takes as long to refuse a user who does not exist as to refuse a wrong
-   * password.
-   */
+  /** Refusing a user who does not exist takes as long as refusing a wrong password. */
   admitWithPassword(name: string, password: string): Promise<Admission>
 }
 
@@ -59,15 +56,12 @@ const noShells = new Set(['nologin', 'false'])
 export interface SystemUsersOptions {
   readonly passwords: Passwords
   readonly files?: Partial<SystemFiles>
-  /**
-   * Asks the name services of the system (NSS), so that users of a directory are known; null reads the files
-   * instead.
-   */
+  /** Asks the name services of the system (NSS), so that users of a directory count; null: only the files. */
   readonly getent?: string | null
   now_ms?(): number
 }
 
-/** The users of the system, for an agent that runs as root. */
+/** For an agent that runs as root. */
 export function systemUsers(options: SystemUsersOptions): Users {
   const { passwords, now_ms = Date.now } = options
   const files = { ...usualFiles, ...options.files }
@@ -82,7 +76,7 @@ export function systemUsers(options: SystemUsersOptions): Users {
     if (!account) return undefined
     const inPasswd = line!.split(':')[1]!
     const hidden = shadowLine === undefined ? undefined : readShadow(shadowLine)
-    // Very small systems keep the hash in passwd itself.
+    // Very small systems store the hash in passwd itself.
     const shadow = hidden ?? (inPasswd === 'x' ? undefined : readShadow(`${name}:${inPasswd}`))
     return { account: { ...account, groups: await names.groups(name, account.gid) }, shadow }
   }
@@ -113,7 +107,7 @@ export function systemUsers(options: SystemUsersOptions): Users {
         await passwords.pretend(password)
         return { refused: found ? 'no password' : 'unknown user' }
       }
-      // The password first: that an account is closed is nobody's business who does not have it.
+      // The password first: only its owner may learn that the account is closed.
       if (!(await passwords.isOf(name, found.shadow.hash, password))) return { refused: 'wrong password' }
       const closed = judge(found) ?? state?.noPassword
       return closed === undefined ? { account: found.account } : { refused: closed }
@@ -122,8 +116,8 @@ export function systemUsers(options: SystemUsersOptions): Users {
 }
 
 /**
- * The agent's own user, under that user's name alone; for an agent that does not run as root. Under any other
- * name the rules of the server for users, of keys and of the firewall, would mean nothing here.
+ * For an agent that is not root: its own user, under that user's name alone. Under any other name the
+ * server's rules for users, of keys and of the firewall, would mean nothing here.
  */
 export function singleUser(options: { readonly passwords: Passwords; readonly hash: string }): Users {
   const { passwords, hash } = options
@@ -151,7 +145,7 @@ export function ownAccount(): Account {
   }
 }
 
-/** Names that are safe to look for: no option, no field separator, no path, nothing invisible. */
+/** Names that are safe in commands and files: no option, field separator, path or invisible character. */
 function isName(name: string): boolean {
   return /^[^-:/\p{C}][^:/\p{C}]{0,255}$/u.test(name)
 }

@@ -15,17 +15,15 @@ const Type = { login: 7, ended: 8 } as const
 export type LoginFiles = Partial<typeof usualFiles>
 
 const usualFiles = { utmp: '/var/run/utmp', wtmp: '/var/log/wtmp' }
-/** A record for every terminal is a few hundred; this is a damaged file. */
+/** Records of every terminal are a few hundred; a larger file is damaged. */
 const most_bytes = 16 * 1024 * 1024
 
 export interface LoginRecord {
   readonly user: string
-  /** The device of the terminal. */
   readonly terminal: string
   readonly pid: number
-  /** The address of the person. */
   readonly address: string
-  /** Who they are; undefined: it is not known. */
+  /** Undefined: unknown. */
   readonly person?: string | undefined
 }
 
@@ -115,7 +113,7 @@ function whileOpen(file: string, flags: number, work: (fd: number) => unknown): 
       closeSync(fd)
     }
   } catch {
-    // Not there, or not writable: that somebody works here does not depend on it.
+    // Missing, or not writable: a login works without its record.
   }
 }
 

@@ -9,7 +9,7 @@ export function writeWhole(file: string, text: string, mode = 0o600): void {
     rmSync(draft, { force: true })
     // All of it or an error; one call of write may take a part on a disk that is nearly full.
     writeFileSync(draft, text, { mode, flush: true, flag: 'wx' })
-    // The umask may have taken something from it.
+    // The umask may have narrowed the mode.
     chmodSync(draft, mode)
     renameSync(draft, file)
   } catch (error) {

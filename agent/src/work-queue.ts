@@ -3,7 +3,7 @@
 
 export type WorkQueue = <T>(work: () => Promise<T>, whenFull: T) => Promise<T>
 
-/** Resolves with the result of the work, or with `whenFull` when `mostWaiting` others wait already. */
+/** Resolves with the result of the work, or with `whenFull` when `mostWaiting` others wait. */
 export function workQueue(mostRunning: number, mostWaiting: number): WorkQueue {
   const waiting: (() => void)[] = []
   let running = 0

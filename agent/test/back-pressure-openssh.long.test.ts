@@ -1,4 +1,4 @@
-// Whoever reads slowly slows the program and nobody else: nothing piles up in the agent, on pipes, terminals
+// A slow reader slows the program and nobody else: nothing piles up in the agent, on pipes, terminals
 // and forwarded connections, in either direction. Measured where it would show: how far the program gets, and
 // the agent's own memory.
 import { spawn, type ChildProcess } from 'node:child_process'
@@ -17,7 +17,7 @@ vi.setConfig({ testTimeout: 120_000, hookTimeout: 60_000 })
  * Everything between a program and a reader that stands still: windows, pipes and sockets of two processes.
  */
 const onTheWay_bytes = 16 * 1024 * 1024
-/** What the agent and the tests beside it may grow by, much less than what is sent. */
+/** How much the agent and the tests may grow: far less than is sent. */
 const growth_bytes = 96 * 1024 * 1024
 const sent_bytes = 200_000_000
 
@@ -26,15 +26,14 @@ afterEach(() => {
   for (const child of children.splice(0)) child.kill('SIGKILL')
 })
 
-/** Bytes that a process has written so far. */
 function written(pid: number): number {
   return Number(/^wchar: (\d+)$/m.exec(readFileSync(`/proc/${pid}/io`, 'latin1'))![1])
 }
 
-/** Waits until a process does not get any further; how far it got. */
+/** Resolves when a process has stopped writing. */
 const stuckAt = async (pid: number, measure = written): Promise<number> => atRest(() => measure(pid), 500, 1)
 
-/** The real client, with nobody who reads what it prints. */
+/** The real client, whose output nobody reads. */
 function unread(place: Place, options: string[], command: string): ChildProcess {
   const child = spawn('ssh', [...place.args(), ...options, `${place.who.name}@127.0.0.1`, command], {
     stdio: ['pipe', 'pipe', 'ignore'],

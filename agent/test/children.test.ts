@@ -1,4 +1,4 @@
-// What programs get from the agent that starts them: the user's credentials, by setpriv and by Node alike,
+// Programs and what they get from the agent that starts them: the user's credentials, by setpriv and by Node alike,
 // and no descriptor of ours.
 import { openSync, closeSync, readdirSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'

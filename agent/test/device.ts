@@ -23,17 +23,15 @@ export type Event = Record<string, unknown>
 export interface Device extends AsyncDisposable {
   readonly port: number
   readonly where: Folder
-  /** What the agent logged. */
   readonly events: Event[]
   /** Keys that the server was asked about. */
   readonly asked: { readonly user: string; readonly blob: Buffer }[]
-  /** Arguments for a client that has the key behind which the server stands. */
+  /** Arguments for a client with an approved key. */
   args(...settings: string[]): string[]
-  /** The real client, run to its end: `options` are its own, then comes the command. */
+  /** Runs the real client to its end. */
   ssh(command: string | undefined, how?: ClientOptions): Promise<Outcome>
   /** Our own client, logged in the same way. */
   connect(options?: Partial<ConnectOptions>): Promise<Connection>
-  /** How many connections are being served. */
   serving(): number
 }
 
@@ -46,7 +44,7 @@ export interface ClientOptions {
 }
 
 export interface DeviceOptions extends Partial<SshdOptions> {
-  /** Who logs in when a test does not say. */
+  /** The default user. */
   readonly user?: string
 }
 
@@ -57,7 +55,7 @@ export const isRoot = process.getuid?.() === 0
 /** The password in single-user mode. */
 export const secret = 'correct horse'
 
-/** Single-user mode, with a home and a shell that are nobody's own. */
+/** Single-user mode, with an invented home and shell. */
 export async function oneUser(home: string): Promise<Users> {
   const checks = passwords({ log: () => undefined })
   const users = singleUser({ passwords: checks, hash: await shaCrypt(secret, '$6$rounds=1000$devicetests') })
@@ -146,7 +144,7 @@ export async function startDevice(options: DeviceOptions = {}): Promise<Device> 
   }
 }
 
-/** What makes the client say this password when it is asked for one. */
+/** Makes the client answer with this password. */
 export function saying(where: Folder, password: string): Record<string, string> {
   const file = where.write('say', '#!/bin/sh\nprintf "%s\\n" "$SECRET"\n')
   chmodSync(file, 0o700)

@@ -22,7 +22,7 @@ import { isRunning, whenGone } from './running.ts'
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 })
 
 const bytes = randomBytes(5_000_003)
-/** Both programs call the port by another letter. */
+/** scp and sftp name the port by another letter. */
 const args = (place: Place): string[] => place.args().map((arg) => (arg === '-p' ? '-P' : arg))
 const sftp = async (place: Place, ...lines: string[]) =>
   run('sftp', [...args(place), '-b', '-', `${place.who.name}@127.0.0.1`], `${lines.join('\n')}\n`)

@@ -49,7 +49,6 @@ afterEach(async () => {
   echo.close()
 })
 
-/** Sends all and ends; returns what comes back. */
 async function roundTrip(to: net.NetConnectOpts, sent = bytes): Promise<Buffer> {
   const socket = net.connect({ ...to, allowHalfOpen: true })
   const parts: Buffer[] = []
@@ -141,7 +140,7 @@ inBothModes((place, root) => {
     const there = chosen!.readUInt32BE(0)
     expect(there).toBeGreaterThanOrEqual(1_024)
     expect(await isListening({ port: there, host: '127.0.0.1' })).toBe(true)
-    // The same port again is taken.
+    // The port is taken.
     expect(await connection.request('tcpip-forward', writeListen('localhost', there))).toBeUndefined()
     expect(await connection.request('cancel-tcpip-forward', writeListen('localhost', there))).toBeDefined()
     expect(await isListening({ port: there, host: '127.0.0.1' })).toBe(false)
@@ -315,7 +314,7 @@ asUsersOfTheSystem((place) => {
     expect(
       await connection.request('streamlocal-forward@openssh.com', writePath('/etc/hawser-test')),
     ).toBeUndefined()
-    // What a group of the user may, the user may.
+    // The user has the rights of their groups.
     chownSync(inside, 0, place.who.groups[1]!)
     chmodSync(inside, 0o660)
     await (await open()).close('now')

@@ -36,7 +36,6 @@ beforeEach(() => {
 })
 afterEach(() => rmSync(folder, { recursive: true, force: true }))
 
-/** What it says, and whether it was refused. */
 async function told(
   command: (say: (line: string) => void) => void | Promise<void>,
 ): Promise<{ refused: boolean; said: string }> {
@@ -58,7 +57,7 @@ const write = (file: string, text: string): void => {
   mkdirSync(path.dirname(path.join(root, file)), { recursive: true })
   writeFileSync(path.join(root, file), text)
 }
-/** Everything there that is not a folder. */
+/** All files, without folders. */
 const left = (): string[] =>
   globSync('**/*', { cwd: root })
     .filter((file) => !lstatSync(path.join(root, file)).isDirectory())
@@ -104,7 +103,7 @@ describe.each(Object.entries(services))('with %s', (init, files) => {
     )
     expect((await take()).refused).toBe(false)
     expect(left()).toEqual([])
-    expect((await take()).said).toBe('there was nothing to remove')
+    expect((await take()).said).toBe('nothing to remove')
   })
 })
 
@@ -140,7 +139,7 @@ test('the scripts are such that a shell can read them', async () => {
 
 test('systemd finds nothing wrong with its service', async () => {
   await put('--init', 'systemd', ...known)
-  // What the service names, as this machine has it.
+  // The units that the service names, as this machine has them.
   for (const folder of ['/usr/lib/systemd/system', '/lib/systemd/system']
     .filter((each) => existsSync(each))
     .slice(0, 1))
@@ -162,7 +161,7 @@ describe('who the device is', () => {
     expect((await take()).said).toContain('identity is still in /etc/hawser-agent.key')
     expect(left()).toEqual(['etc/hawser-agent.key'])
     await put(...known)
-    // What the agent, and a reset of its identity, have put beside the key.
+    // Files that the agent, and a reset of its identity, have put next to the key.
     for (const name of ['machine', 'updates', 'namespace', 'old-20260102T030405Z'])
       write(`etc/hawser-agent.key.${name}`, 'x')
     write('etc/hawser-agent.key.pub', 'not ours')
@@ -199,26 +198,26 @@ describe('it is refused in plain words, and nothing is written,', () => {
     [
       'with an address that is none',
       ['--server', 'hawser', '--tenant', sample.tenant],
-      '--server is not right',
+      '--server is invalid',
     ],
     [
       'with an address that a shell would run',
       ['--server', 'http://x/$(id)', '--tenant', sample.tenant],
-      '--server is not right',
+      '--server is invalid',
     ],
     [
       'with an id that is none',
       [...known.slice(0, 2), '--tenant', '7'],
-      '--tenant is not right: the id of the namespace, which the console shows',
+      '--tenant is invalid: the id of the namespace, which the console shows',
     ],
     [
       'with an init that nobody knows',
       [...known, '--init', 'upstart'],
-      '--init is not right: systemd, openrc, plain, none are known',
+      '--init must be one of systemd, openrc, plain, none',
     ],
-    ['with a name of several words', [...known, '--name', 'my crane'], '--name is not right'],
-    ['into a folder of the system', [...known, '--dir', '/opt'], '--dir is not right'],
-    ['into a folder above', [...known, '--dir', '/opt/../etc'], '--dir is not right'],
+    ['with a name of several words', [...known, '--name', 'my crane'], '--name is invalid'],
+    ['into a folder of the system', [...known, '--dir', '/opt'], '--dir is invalid'],
+    ['into a folder above', [...known, '--dir', '/opt/../etc'], '--dir is invalid'],
     ['with an option that it has not', [...known, '--colour', 'red'], "Unknown option '--colour'"],
   ])('%s', async (_, words, sentence) => {
     const { refused, said } = await put(...words)
@@ -230,7 +229,7 @@ describe('it is refused in plain words, and nothing is written,', () => {
     write('opt/hawser-agent/precious', 'gold')
     expect(await put(...known)).toMatchObject({
       refused: true,
-      said: expect.stringContaining('is no agent of ours') as string,
+      said: expect.stringContaining('is not a Hawser agent') as string,
     })
     expect(left()).toEqual(['opt/hawser-agent/precious'])
   })

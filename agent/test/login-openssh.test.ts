@@ -22,7 +22,7 @@ async function withPassword(device: Device, user: string, password: string, prom
   return device.ssh('echo in', { user, settings, env: saying(device.where, password) })
 }
 
-/** What was logged of the attempts since the last time that this was asked. */
+/** Logged reasons since the last call. */
 function reasons(device: Device): unknown[] {
   return device.events
     .splice(0)
@@ -161,8 +161,7 @@ describe.runIf(isRoot)(`users of the system (${onlyAsRoot})`, () => {
       return performance.now() - began
     }
     const password: Proof = { method: 'password', password: 'wrong' }
-    // Answers leave every half second; the limits below are not about speed but about not being quicker than
-    // that.
+    // Answers leave every half second; the limits below are not about speed but about being no quicker.
     expect(await timed(async () => attempts(it.device, nobody, password))).toBeGreaterThanOrEqual(490)
     expect(await timed(async () => attempts(it.device, it.person.name, password))).toBeGreaterThanOrEqual(490)
     expect(

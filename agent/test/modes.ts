@@ -7,7 +7,7 @@ import { makePerson, type Person } from './person.ts'
 import { ownAccount } from '../src/users.ts'
 
 export interface Place extends Device {
-  /** Who a session runs as. */
+  /** The user of a session. */
   readonly who: Pick<Person, 'name' | 'uid' | 'gid' | 'home' | 'password'> & {
     readonly groups: readonly number[]
   }
@@ -33,7 +33,7 @@ async function asRoot(options: DeviceOptions): Promise<Place> {
 
 export const onlyAsRoot = 'only when the tests run as root, because it makes users of the system'
 
-/** Holds a suite against both; the place is for use inside of tests. */
+/** Runs a suite in both modes. */
 export function inBothModes(suite: (place: Place, root: boolean) => void, options: DeviceOptions = {}): void {
   describe('one user', () => {
     suite(shared(alone, options), false)
@@ -41,7 +41,7 @@ export function inBothModes(suite: (place: Place, root: boolean) => void, option
   asUsersOfTheSystem((place) => suite(place, true), options)
 }
 
-/** Holds a suite against the second one alone. */
+/** Runs a suite as root, with users of the system. */
 export function asUsersOfTheSystem(suite: (place: Place) => void, options: DeviceOptions = {}): void {
   describe.runIf(isRoot)(`users of the system (${onlyAsRoot})`, () => {
     suite(shared(asRoot, options))

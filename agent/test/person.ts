@@ -7,13 +7,13 @@ export interface Person extends AsyncDisposable {
   readonly name: string
   readonly uid: number
   readonly gid: number
-  /** A group that the person is in beside the first. */
+  /** A second group. */
   readonly club: { readonly name: string; readonly gid: number }
   readonly home: string
   readonly password: string
 }
 
-/** A user of this system, for as long as a test runs. */
+/** A user of this system, for the time of a test. */
 export const makePerson = async (...options: string[]): Promise<Person> =>
   makeNamed(`hawser-${randomBytes(4).toString('hex')}`, ...options)
 
@@ -49,8 +49,7 @@ export async function makeNamed(name: string, ...options: string[]): Promise<Per
 }
 
 /**
- * Programs of the system that change its users; another test may hold their lock for a moment. `chpasswd`
- * reads its argument.
+ * Programs that change users; another test may hold their lock for a moment. `chpasswd` reads its argument.
  */
 export async function administer(program: string, ...args: string[]): Promise<void> {
   for (let tries = 20; ; tries -= 1) {

@@ -22,14 +22,14 @@ export async function whenGone(pid: number, timeout = 10_000): Promise<void> {
 
 export interface OnTerminal {
   readonly program: RunningProgram
-  /** What has been shown so far. */
+  /** All output so far. */
   shown(): string
   type(text: string): Promise<void>
-  /** Waits until something is shown; what the parentheses match. */
+  /** Resolves with the group of the pattern. */
   until(pattern: RegExp): Promise<string>
 }
 
-/** A command of `sh` on a terminal of this machine, as somebody sits in front of it. */
+/** Runs a command of `sh` on a terminal of this machine. */
 export async function onTerminal(
   command: string,
   size = { columns: 80, rows: 24, width: 0, height: 0 },
@@ -66,7 +66,6 @@ export async function onTerminal(
   }
 }
 
-/** Words for a shell. */
 export function quoted(words: readonly string[]): string {
   return words.map((word) => `'${word.replaceAll("'", `'\\''`)}'`).join(' ')
 }

@@ -14,7 +14,6 @@ import { times } from '../../tests/harness/tier.ts'
 
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 })
 
-/** Runs a command again and again over one connection of the real client. */
 async function overOneConnection(
   place: Place,
   options: string[],

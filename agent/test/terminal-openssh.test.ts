@@ -27,7 +27,7 @@ async function onPty(
   })
 }
 
-/** Somebody in front of a terminal with the real client on it. */
+/** A person at a terminal with the real client. */
 async function login(place: Place, before = '', ...command: string[]): Promise<OnTerminal> {
   return onTerminal(
     `${before} exec ssh ${quoted([...place.args(), '-tt', '-l', place.who.name, '127.0.0.1', ...command])}`,

@@ -29,7 +29,7 @@ afterEach(() => rmSync(path.dirname(base), { recursive: true, force: true }))
 const [a, b] = ['a'.repeat(16), 'b'.repeat(16)]
 const updates = (...names: string[]): string => path.join(base, 'updates', ...names)
 
-/** An agent whose Node prints who it is, and what it was told. */
+/** An agent whose Node prints its name and arguments. */
 function agentIn(folder: string, name: string, build = '0'.repeat(16)): void {
   mkdirSync(path.join(folder, 'bin'), { recursive: true })
   mkdirSync(path.join(folder, 'app'), { recursive: true })
@@ -50,7 +50,6 @@ const start = (...args: string[]): string =>
     encoding: 'utf8',
     env: { PATH: process.env['PATH'], HAWSER_UPDATE_WAIT: '1' },
   }).stdout.trim()
-/** What the running agent of a folder knows. */
 const place = (folder = base) => placeOf(path.join(folder, 'app/main.mjs'))
 const unpacked = (build: string): void => {
   agentIn(place().draft(), build, build)
@@ -98,7 +97,7 @@ test('three starts without a connection put the former agent back, and say so', 
 })
 
 describe('a power cut', () => {
-  /** What the disk may have kept at each moment, and what starts then. */
+  /** States of the disk after a power cut, and what starts then. */
   const moments: readonly [string, () => void, string][] = [
     ['while it is fetched', () => writeFileSync(updates(`${'0'.repeat(64)}.part`), 'half'), 'base'],
     [

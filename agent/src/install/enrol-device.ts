@@ -7,14 +7,15 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { ConfigError, readConfig } from '../config.ts'
 import { enrolment, Refused, type Enrolled } from '../enrol.ts'
 import { loadIdentity } from '../identity.ts'
+import { messageOf } from '../message-of.ts'
 import { namespaceFile } from '../namespace.ts'
 import { readStatus } from '../status.ts'
 import { trustAuthorities } from '../trust.ts'
 
-/** The key of ShellHub's agent: a device that has one stays the same device. */
+/** The key of ShellHub's agent: a device keeps its identity. */
 const originalKey = '/etc/shellhub.key'
 
-/** Takes the key of ShellHub's agent over, if the device has one and none of ours. */
+/** Copies the key of ShellHub's agent, if the device has none of ours. */
 export function takeOverKey(root: string, key: string): void {
   if (existsSync(root + key) || !existsSync(root + originalKey)) return
   mkdirSync(path.dirname(root + key), { recursive: true })
@@ -23,9 +24,8 @@ export function takeOverKey(root: string, key: string): void {
 }
 
 /**
- * Enrols this device with what will be the agent's settings. Waits when the server asks for it, as it does
- * when many devices come at once. Throws a ConfigError with the reason, and then leaves no key behind that
- * was not there before.
+ * Enrols this device with the agent's future settings. Waits when the server asks for it, because many
+ * devices come at once. Throws a ConfigError with the reason, and then leaves no new key behind.
  */
 export async function enrolDevice(
   settings: ReadonlyMap<string, string>,
@@ -40,14 +40,14 @@ export async function enrolDevice(
     takeOverKey('', key)
     // A person who installs with a token means it, also on a device that has joined with it before.
     if (config.enrolmentToken !== '') rmSync(namespaceFile(key), { force: true })
-    // The settings keep the namespace that a token led to.
+    // The settings keep the namespace of a token.
     const enrol = enrolment(config, loadIdentity(key), undefined, undefined, () => undefined)
     for (;;) {
       try {
         const device = await enrol(AbortSignal.timeout(limit_ms))
         if (device.status === 'rejected')
           throw new ConfigError(
-            `${device.namespace} has rejected the device ${device.name}: accept it there, then run this again.`,
+            `${device.namespace} has rejected the device ${device.name}. Accept it there, then run this command again.`,
           )
         return device
       } catch (error) {
@@ -59,13 +59,11 @@ export async function enrolDevice(
   } catch (error) {
     if (!known) rmSync(key, { force: true })
     if (error instanceof ConfigError) throw error
-    throw new ConfigError(
-      `${config.server} does not take this device in: ${error instanceof Error ? error.message : String(error)}`,
-    )
+    throw new ConfigError(`${config.server} refused this device: ${messageOf(error)}`)
   }
 }
 
-/** Resolves when the agent that was started is connected; throws a ConfigError when it is not in time. */
+/** Throws a ConfigError when the started agent does not connect in time. */
 export async function waitUntilConnected(file: string, log: string, limit_ms: number): Promise<void> {
   const deadline = Date.now() + limit_ms
   for (;;) {
@@ -73,8 +71,8 @@ export async function waitUntilConnected(file: string, log: string, limit_ms: nu
     if (status?.connected) return
     if (Date.now() > deadline)
       throw new ConfigError(
-        `The agent is installed and keeps trying, but has not connected within ${limit_ms / 1000} s: ` +
-          `${status?.why ?? 'it has not said why'} Its log: ${log}`,
+        `The agent is installed and is still trying, but has not connected within ${limit_ms / 1000} s: ` +
+          `${status?.why ?? 'no reason is known.'} Its log: ${log}`,
       )
     await sleep(100)
   }

@@ -1,9 +1,8 @@
 // `hawser-agent install` and `uninstall`. Installing enrols the device (with a tenant id, an enrolment token,
-// or after somebody has confirmed its code), copies the program, writes the settings where only root reads
-// them, registers a service with the device's init system, and waits until the agent is
-// connected. A device that the server does not take in gets nothing. Installing again replaces the program
-// and the settings that are named, and keeps the rest and the device's identity. Uninstalling removes what
-// installing made, and the identity only with --purge.
+// or a confirmed code), copies the program, writes the settings where only root reads them, registers a
+// service, and waits until the agent is connected. A device that the server refuses gets nothing. Installing
+// again replaces the program and the named settings, and nothing else. Uninstalling removes all of it, and
+// the identity only with --purge.
 import { existsSync, lstatSync, mkdirSync, readFileSync, rmSync, symlinkSync } from 'node:fs'
 import path from 'node:path'
 import { ConfigError } from '../config.ts'
@@ -38,7 +37,7 @@ import {
 } from './services.ts'
 
 const keyName = 'HAWSER_PRIVATE_KEY'
-/** For the server to take the device in, and again for the agent to connect. */
+/** For the enrolment, and again for the agent to connect. */
 const limit_ms = 60_000
 
 type Say = (line: string) => void
@@ -56,7 +55,7 @@ export async function install(
   const before = readSettings(root + file)
   const key = asked.key ?? before.get(keyName) ?? defaultKey
   const settings = new Map([...before, [keyName, key], ...asked.given])
-  // The token says which namespace it is, whatever it was before.
+  // The token decides the namespace, whatever it was before.
   if (asked.given.has(tokenName) && !asked.given.has(tenantName)) settings.delete(tenantName)
   const init = asked.init ?? initOf(root)
   // An installation that starts no agent does not enrol: an image must not have an identity.
@@ -65,7 +64,7 @@ export async function install(
   if (pairs) settings.set(tenantName, await pairDevice(settings, key, say))
   const missing = missingIn(settings)
   if (missing.length > 0)
-    throw new ConfigError(`This cannot be done:\n${missing.map((line) => `  ${line}`).join('\n')}`)
+    throw new ConfigError(`Invalid options:\n${missing.map((line) => `  ${line}`).join('\n')}`)
   const device = enrols ? await enrolDevice(settings, key, limit_ms) : undefined
   if (device) {
     settings.set(tenantName, device.tenant_id)
@@ -89,25 +88,23 @@ export async function install(
   const service = serviceOf(init, agent)
   for (const { path: place, text, mode } of service.files) put(root + place, text, mode)
   for (const { path: place, to } of service.links) link(root + place, to)
-  if (root !== '') return say(`installed into ${root} (${init}); it enrols when that system starts`)
+  if (root !== '') return say(`installed into ${root} (${init}); it enrols when that system boots`)
   if (init === 'none') return say(`installed; start it with: env $(cat ${file}) ${command.join(' ')}`)
   removeStatus(defaultStatusFile)
   for (const words of service.start) run(words)
   if (!device)
-    say(`installed and started (${init}); it enrols when it reaches the server. Its log: ${logOf(init)}`)
+    say(`installed and started (${init}); it enrols once it reaches the server. Log: ${logOf(init)}`)
   else {
     await waitUntilConnected(defaultStatusFile, logOf(init), limit_ms)
     const next =
       device.status === 'accepted'
-        ? 'it is accepted already'
-        : `accept the device ${device.name} in the console, or by \`hawser devices accept ${device.name}\``
-    say(
-      `installed and running (${init}) as ${device.namespace}.${device.name}; ${next}. Its log: ${logOf(init)}`,
-    )
+        ? 'already accepted'
+        : `accept the device ${device.name} in the console, or with \`hawser devices accept ${device.name}\``
+    say(`installed and running (${init}) as ${device.namespace}.${device.name}; ${next}. Log: ${logOf(init)}`)
   }
   if (init === 'plain')
     say(
-      `this device has neither systemd nor OpenRC: let it run \`${plainService} start\` when it starts, for example from /etc/rc.local or a line \`@reboot\` of root's crontab`,
+      `this device has neither systemd nor OpenRC; run \`${plainService} start\` at boot, for example from /etc/rc.local or an \`@reboot\` line in root's crontab`,
     )
 }
 
@@ -123,17 +120,17 @@ export function uninstall(args: readonly string[], say: Say = aloud): void {
   if (purge) for (const file of [markFile(root + key), ...discardedKeys(root + key)]) take(file)
   for (const init of inits) found.push(end(serviceOf(init, agent), root))
   for (const file of [logFile, `${logFile}.1`, defaultStatusFile]) take(root + file)
-  if (!found.includes(true)) return say('there was nothing to remove')
+  if (!found.includes(true)) return say('nothing to remove')
   say(
     !purge && existsSync(root + key)
-      ? `removed; the device's identity is still in ${key} (--purge removes it, too)`
+      ? `removed; the device's identity is still in ${key} (--purge removes it)`
       : 'removed',
   )
 }
 
 function mustBeRoot(root: string): void {
   if (root === '' && process.getuid?.() !== 0)
-    throw new ConfigError('Root is needed for this: run it with sudo, or as root.')
+    throw new ConfigError('This command needs root: run it with sudo.')
 }
 
 function initOf(root: string): Init {
@@ -143,7 +140,6 @@ function initOf(root: string): Init {
   return some('/sbin/openrc-run', '/usr/sbin/openrc-run') ? 'openrc' : 'plain'
 }
 
-/** Lines that were added by hand are kept. */
 function readSettings(file: string): Map<string, string> {
   const lines = existsSync(file) ? readFileSync(file, 'utf8').split('\n') : []
   return new Map(
@@ -171,7 +167,7 @@ function take(file: string): boolean {
   return true
 }
 
-/** Stops a service and takes its files away, if they are there. */
+/** Stops a service and removes its files, if they are there. */
 function end(service: Service, root: string): boolean {
   const [own] = service.files
   if (!own || !existsSync(root + own.path)) return false

@@ -1,6 +1,6 @@
-// What `hawser-agent install` and `uninstall` were told. Everything that ends up in a service file, a script
-// or the settings is a plain word: no blanks, no quotes, nothing that a shell or systemd would read as more
-// than that. All mistakes are listed together.
+// The options of `hawser-agent install` and `uninstall`. Everything for a service file, a script or the
+// settings is a plain word: no blanks, no quotes, nothing special to a shell or systemd. All mistakes are
+// listed together.
 import { readFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
 import { updateKeyPattern } from '@hawser/contract/releases'
@@ -8,21 +8,21 @@ import { ConfigError } from '../config.ts'
 import { inits, type Init } from './services.ts'
 
 export interface Where {
-  /** Empty for this machine; else the folder in which another one is being made. Nothing is started there. */
+  /** Empty for this machine; else the folder of a system image. Nothing is started there. */
   readonly root: string
   readonly dir: string
   readonly settings: string
-  /** Undefined: as the settings say. */
+  /** Undefined: from the settings. */
   readonly key: string | undefined
 }
 
 export interface Install extends Where {
   readonly init: Init | undefined
-  /** Do not ask the server: it cannot be reached yet. */
+  /** Do not contact the server: it cannot be reached yet. */
   readonly offline: boolean
   /** The server's update key; undefined: the first one that the server names is trusted. */
   readonly updateKey: string | undefined
-  /** By their names in the settings, as far as they were given. */
+  /** By their names in the settings. */
   readonly given: ReadonlyMap<string, string>
 }
 
@@ -30,7 +30,7 @@ export interface Uninstall extends Where {
   readonly purge: boolean
 }
 
-/** The settings that have an option, and what is expected of them. */
+/** The settings that have an option, and the form of their values. */
 const wanted = {
   server: [
     'HAWSER_SERVER_ADDRESS',
@@ -67,27 +67,27 @@ const plainPath = /^\/[\w+@.-]+(\/[\w+@.-]+)+$/
 export const isPlainPath = (path: string): boolean =>
   plainPath.test(path) && !path.split('/').some((name) => name === '.' || name === '..')
 
-export const usage = `hawser-agent install   installs the agent and keeps it running; run it again for a newer agent or other settings
+export const usage = `hawser-agent install   installs the agent as a service; run it again to update the agent or change its settings
   --server <address>     of the server, for example https://hawser.example.com
-  --tenant <id>          of the namespace; the console shows it. Without it and without a token, a code is shown
-                         that somebody confirms in the console
-  --token-file <file>    with an enrolment token, instead of --tenant. Or --token <token>, which everyone on this
-                         machine can see while it runs, or HAWSER_ENROLMENT_TOKEN in the environment
-  --name <name>          the name of the device, instead of its host name
-  --identity <text>      what the server tells devices apart by, instead of the first network card's address
+  --tenant <id>          of the namespace; the console shows it. Without it and without a token, install prints a
+                         code that a person confirms in the console
+  --token-file <file>    with an enrolment token, instead of --tenant. Or --token <token>, which everyone on the
+                         machine can see while install runs, or HAWSER_ENROLMENT_TOKEN in the environment
+  --name <name>          the name of the device (its hostname)
+  --identity <text>      identifies the device to the server (the MAC address of the first network card)
   --keepalive <seconds>  between keepalive messages on a connection
-  --update-key <key>     the server's, which signs updates of the agent, instead of the first that it names
-  --init <kind>          systemd, openrc, plain (a script of our own) or none, instead of what is found
-  --offline              does not wait for the server: the device enrols when it reaches it
+  --update-key <key>     the server's key that signs updates (the first one that the server presents)
+  --init <kind>          systemd, openrc, plain (our own script) or none (detected)
+  --offline              does not contact the server: the device enrols once it reaches it
   --root <folder>        installs into the folder of another system, such as an image, and starts nothing
   --dir <folder>         for the program (${defaults.dir})
   --settings <file>      (${defaults.settings})
   --key <file>           the device's identity (${defaultKey})
-hawser-agent uninstall   removes all that install made, except the device's identity
-  --purge                removes the identity, too
-  --root --dir --settings --key  as they were given to install
-hawser-agent reset-identity  makes this machine a device of its own, after its disk was copied from another
-  --settings --key       as they were given to install
+hawser-agent uninstall   removes everything that install created, except the device's identity
+  --purge                also removes the identity
+  --root --dir --settings --key  as given to install
+hawser-agent reset-identity  makes this machine a separate device, after its disk was copied from another
+  --settings --key       as given to install
 `
 
 export function readInstall(
@@ -116,14 +116,13 @@ export function readInstall(
     const value = (values[option] as string | undefined)?.replace(option === 'server' ? /\/+$/ : /^$/, '')
     if (value === undefined || value === '') continue
     if (pattern.test(value)) given.set(name, option === 'tenant' ? value.toLowerCase() : value)
-    else problems.push(`--${option} is not right: ${sentence}`)
+    else problems.push(`--${option} is invalid: ${sentence}`)
   }
   const init = inits.find((each) => each === values['init'])
-  if (values['init'] !== undefined && !init)
-    problems.push(`--init is not right: ${inits.join(', ')} are known`)
+  if (values['init'] !== undefined && !init) problems.push(`--init must be one of ${inits.join(', ')}`)
   const updateKey = values['update-key']
   if (updateKey !== undefined && !new RegExp(updateKeyPattern).test(String(updateKey)))
-    problems.push('--update-key is not right: the server’s update key, which `hawser agents get` shows')
+    problems.push('--update-key is invalid: use the server’s update key, which `hawser agents get` shows')
   return {
     ...readWhere(values, problems),
     init,
@@ -154,7 +153,6 @@ function tokenOf(
   }
 }
 
-/** What is missing in the settings, as sentences. */
 export function missingIn(settings: ReadonlyMap<string, string>): string[] {
   return needed
     .filter((option) => !settings.has(wanted[option][0]) && !(option === 'tenant' && settings.has(tokenName)))
@@ -179,13 +177,13 @@ function parse(
 function readWhere(values: Values, problems: string[]): Where {
   const root = typeof values['root'] === 'string' ? values['root'].replace(/\/+$/, '') : ''
   if (values['root'] !== undefined && !root.startsWith('/'))
-    problems.push('--root is not right: the whole path of a folder')
+    problems.push('--root is invalid: use an absolute path')
   const read = (name: 'dir' | 'settings' | 'key'): string | undefined => {
     const value = values[name]
     if (typeof value !== 'string' || value === '') return undefined
     if (!isPlainPath(value))
       problems.push(
-        `--${name} is not right: a whole path of letters, digits and - _ . + @, with a folder in it`,
+        `--${name} is invalid: use an absolute path of letters, digits and - _ . + @, with at least two names`,
       )
     return value
   }
@@ -196,6 +194,6 @@ function readWhere(values: Values, problems: string[]): Where {
     key: read('key'),
   }
   if (problems.length > 0)
-    throw new ConfigError(`This cannot be done:\n${problems.map((line) => `  ${line}`).join('\n')}`)
+    throw new ConfigError(`Invalid options:\n${problems.map((line) => `  ${line}`).join('\n')}`)
   return found
 }

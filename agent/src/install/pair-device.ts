@@ -1,5 +1,5 @@
-// Pairing: a device that was given neither a namespace nor a token asks the server for a code, shows it, and
-// waits until somebody confirms it. The person who confirms decides the namespace.
+// Pairing: a device without a namespace and a token requests a code from the server, shows it, and waits for
+// a person who confirms it and chooses the namespace.
 import { existsSync, rmSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { call } from '../call.ts'
@@ -29,8 +29,8 @@ interface Outcome {
 }
 
 /**
- * The id of the namespace into which somebody has taken this device. Throws a ConfigError with the reason
- * when nobody did, and then leaves no key behind that was not there before.
+ * The id of the namespace that accepted this device. Throws a ConfigError with the reason if none did, and
+ * then leaves no new key behind.
  */
 export async function pairDevice(
   settings: ReadonlyMap<string, string>,
@@ -67,29 +67,27 @@ async function pair(
     ),
   })) as Asked
   const { blobOf, fingerprintSha256 } = await import('@hawser/ssh')
-  say(`to take this device in, open ${asked.url}`)
+  say(`to add this device, open ${asked.url}`)
   say(`and confirm the code ${asked.code}, or run \`hawser devices pair ${asked.code}\``)
   say(`its key is ${fingerprintSha256(blobOf(identity.key))}; waiting for 15 minutes …`)
-  // A server that names none is not asked without a pause.
+  // A server without an interval is not asked without a pause.
   const interval_ms = Math.min(Math.max(Number(asked.interval_s) || usualInterval_s, 1), 60) * 1000
   // By a duration, not by the server's moment: the clock of a new device is often wrong.
   const deadline = performance.now() + 16 * 60_000
   while (performance.now() < deadline) {
     await sleep(interval_ms)
     const outcome = await outcomeOf(server, asked.secret)
-    if (outcome.status === 'refused') throw new ConfigError('Somebody refused this device.')
+    if (outcome.status === 'refused') throw new ConfigError('The request to add this device was refused.')
     if (outcome.status !== 'confirmed' || outcome.tenant_id === undefined) continue
     say(
-      `${outcome.confirmed_by ?? 'somebody'} has taken this device into ${outcome.namespace ?? 'a namespace'}`,
+      `${outcome.confirmed_by ?? 'somebody'} has added this device to ${outcome.namespace ?? 'a namespace'}`,
     )
     return outcome.tenant_id
   }
-  throw new ConfigError('Nobody confirmed the code in time: run this again for another one.')
+  throw new ConfigError('The code expired before anyone confirmed it. Run this command again for a new one.')
 }
 
-/**
- * A question that gets no answer is asked again; what the server refuses is final, unless it says to wait.
- */
+/** A call without an answer is repeated; a refusal is final, unless it says to wait. */
 async function outcomeOf(server: string, secret: string): Promise<Outcome> {
   const url = `${server}/api/pairings/outcome`
   const waiting = { status: 'waiting' } as const
@@ -112,6 +110,6 @@ async function post(url: string, body: object): Promise<unknown> {
   const answer = await call({ method: 'POST', url, body, signal: AbortSignal.timeout(limit_ms) })
   if (answer.status === 200) return answer.body
   if (answer.status === 404)
-    throw new ConfigError('This server knows no pairing: give --tenant, the id of the namespace.')
+    throw new ConfigError('This server does not support pairing: use --tenant with the id of the namespace.')
   throw new ConfigError(`This device could not be paired: ${await reasonOf(answer, url)}`)
 }

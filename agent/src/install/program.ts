@@ -36,22 +36,22 @@ const program = 'bin/hawser-agent'
 /** The link on the administrator's PATH. */
 const handle = '/usr/local/bin/hawser-agent'
 
-/** Copies the program; returns the command that starts it, as the device spells it. */
+/** Returns the command that starts it, as the device spells it. */
 export function installProgram(form: Form, root: string, dir: string): readonly string[] {
   if (form.kind === 'in place') {
     const wrong = form.command.find((word) => !isPlainPath(word))
     if (wrong !== undefined)
-      throw new ConfigError(`The agent is in a place whose name no service can spell: ${wrong}`)
+      throw new ConfigError(`The agent is in a folder whose name services cannot use: ${wrong}`)
     if (root !== '')
       throw new ConfigError(
-        'This agent belongs to npm or to a checkout: take the tarball to install it into another system.',
+        'This agent was installed by npm or runs from a checkout. Use the tarball to install it into another system.',
       )
     return form.command
   }
   const place = root + dir
   const [next, old] = [`${place}.new`, `${place}.old`]
   if (existsSync(place) && !isOurs(place))
-    throw new ConfigError(`${place} is there already and is no agent of ours: name another --dir.`)
+    throw new ConfigError(`${place} already exists and is not a Hawser agent: choose another --dir.`)
   if (form.from !== place) {
     for (const folder of [next, old]) rmSync(folder, { recursive: true, force: true })
     mkdirSync(path.dirname(next), { recursive: true })

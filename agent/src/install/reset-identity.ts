@@ -26,8 +26,8 @@ export function resetIdentity(
   }
   say(
     aside === undefined
-      ? `there was no key at ${key}`
-      : `the old key is kept at ${aside}; delete it when all is well`,
+      ? `there is no key at ${key}`
+      : `the old key is now ${aside}; delete it when the device works`,
   )
   const agent = { command: [], settings }
   // Only the service that `install` made is known to use this key.
@@ -35,10 +35,10 @@ export function resetIdentity(
     keyIn(settings) === key ? inits.map((init) => serviceOf(init, agent)).find(isInstalled) : undefined
   const words = installed?.start.at(-1)
   if (words === undefined)
-    return say('restart the agent; it then enrols as a new device: accept it in the console')
+    return say('restart the agent; this machine then enrols as a new device. Accept it in the console')
   const failed = runCommand(words)
   if (failed) throw new ConfigError(`\`${words.join(' ')}\` failed${failed.why}: restart the agent by hand`)
-  say('restarted; this machine enrols as a new device: accept it in the console')
+  say('restarted; this machine enrols as a new device. Accept it in the console')
 }
 
 const isInstalled = ({ files }: ReturnType<typeof serviceOf>): boolean =>

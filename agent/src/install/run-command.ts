@@ -1,9 +1,9 @@
-// Runs a command of the device's init system. The command is in a session of its own: whoever installs the
+// Runs a command of the device's init system. The command is in a session of its own: the person who installs the
 // agent, or resets its identity, may be logged in through this very agent. When it stops, their session is
 // hung up, and a `restart` that ended with it would leave the device without an agent.
 import { spawnSync, type SpawnSyncOptions } from 'node:child_process'
 
-/** Undefined: it did what it should. Else the reason, if there is more to say than that it failed. */
+/** Undefined: success. Else the reason, or an empty text. */
 export function runCommand([program = '', ...args]: readonly string[]): { readonly why: string } | undefined {
   const options: SpawnSyncOptions & { detached: boolean } = {
     stdio: ['ignore', 'ignore', 'inherit'],

@@ -9,21 +9,20 @@ export const inits = ['systemd', 'openrc', 'plain', 'none'] as const
 export type Init = (typeof inits)[number]
 
 export interface Agent {
-  /** What starts it. */
   readonly command: readonly string[]
-  /** The file with its settings, one NAME=value a line. */
+  /** One NAME=value a line. */
   readonly settings: string
 }
 
 export interface Service {
-  /** The first belongs to this kind alone, and says whether the service is there. */
+  /** The first belongs to this kind alone, and shows that the service is there. */
   readonly files: readonly { readonly path: string; readonly text: string; readonly mode: number }[]
-  /** What makes it start with the device. */
+  /** Links that start the service with the device. */
   readonly links: readonly { readonly path: string; readonly to: string }[]
-  /** Begins it, with what was put in place, whether an older one runs or not. */
+  /** Starts the service with the new files, whether an older one runs or not. */
   readonly start: readonly (readonly string[])[]
   readonly stop: readonly (readonly string[])[]
-  /** When the files are gone. */
+  /** Run when the files are gone. */
   readonly forget: readonly (readonly string[])[]
 }
 
@@ -36,7 +35,6 @@ export const logFile = '/var/log/hawser-agent.log'
 /** The program that takes the agent's output where there is no journal. */
 const logger = { path: '/usr/local/sbin/hawser-agent-log', text: logScript(), mode: 0o755 }
 
-/** Where its log can be read, for the person who installs it. */
 export function logOf(init: Init): string {
   if (init === 'systemd') return 'journalctl -u hawser-agent'
   return existsSync('/dev/log') ? "the system's log, under the name hawser-agent" : logFile
@@ -74,7 +72,7 @@ export function serviceOf(init: Init, agent: Agent): Service {
 }
 
 function systemdUnit({ command, settings }: Agent): string {
-  return `# Made by \`hawser-agent install\`.
+  return `# Created by \`hawser-agent install\`.
 [Unit]
 Description=Hawser agent
 After=network-online.target
@@ -87,8 +85,8 @@ EnvironmentFile=${settings}
 ExecStart=${command.join(' ')}
 Restart=always
 RestartSec=5
-# Sessions are processes of their own: the agent hangs them up when it stops. What people have left running, a tmux for one,
-# is theirs, as it is with sshd.
+# Sessions are processes of their own: the agent hangs them up when it stops. Programs that people leave running, such as
+# tmux, stay, as with sshd.
 KillMode=process
 
 [Install]
@@ -98,7 +96,7 @@ WantedBy=multi-user.target
 
 function openrcScript({ command: [program, ...args], settings }: Agent): string {
   return `#!/sbin/openrc-run
-# Made by \`hawser-agent install\`.
+# Created by \`hawser-agent install\`.
 name="Hawser agent"
 supervisor=supervise-daemon
 command=${program}
@@ -122,13 +120,10 @@ start_pre() {
 `
 }
 
-/**
- * Keeps itself and the agent apart from whoever started it, and begins the agent again five seconds after it
- * has ended.
- */
+/** Detaches from its caller, and restarts the agent five seconds after it has ended. */
 function plainScript({ command, settings }: Agent): string {
   return `#!/bin/sh
-# Made by \`hawser-agent install\`. Keeps the agent running in the background: start, stop, restart, status.
+# Created by \`hawser-agent install\`. Keeps the agent running in the background: start, stop, restart, status.
 self=${plainService}
 pidfile=/run/hawser-agent.pid
 
@@ -154,40 +149,40 @@ keep() {
 case "\${1:-}" in
   keep) keep 2>&1 | ${logger.path} ;;
   start)
-    if running; then echo 'hawser-agent: it is running already'; exit 0; fi
+    if running; then echo 'hawser-agent: already running'; exit 0; fi
     rm -f "$pidfile"
     $(command -v setsid) "$self" keep </dev/null >/dev/null 2>&1 &
     for _ in 1 2 3 4 5 6 7 8 9 10; do
       if running; then echo 'hawser-agent: started'; exit 0; fi
       sleep 1
     done
-    echo 'hawser-agent: it could not be started' >&2
+    echo 'hawser-agent: could not be started' >&2
     exit 1
     ;;
   stop)
-    if ! running; then echo 'hawser-agent: it is not running'; exit 0; fi
+    if ! running; then echo 'hawser-agent: not running'; exit 0; fi
     kill "$pid"
     for _ in 1 2 3 4 5 6 7 8 9 10; do
       if ! running; then echo 'hawser-agent: stopped'; exit 0; fi
       sleep 1
     done
-    echo 'hawser-agent: it does not stop' >&2
+    echo 'hawser-agent: could not be stopped' >&2
     exit 1
     ;;
   restart) "$self" stop && exec "$self" start ;;
-  status) if running; then echo 'hawser-agent: it is running'; else echo 'hawser-agent: it is not running'; exit 3; fi ;;
+  status) if running; then echo 'hawser-agent: running'; else echo 'hawser-agent: not running'; exit 3; fi ;;
   *) echo "$0 start|stop|restart|status" >&2; exit 2 ;;
 esac
 `
 }
 
 /**
- * Hands what it reads to syslog while there is one, else appends it to a file. The file is renamed when it
- * has a mebibyte, and one old file is kept.
+ * Copies its input to syslog while there is one, else to a file, which is renamed at a mebibyte; one old file
+ * stays.
  */
 function logScript(): string {
   return `#!/bin/sh
-# Made by \`hawser-agent install\`. Takes the agent's log: to syslog, or without one to ${logFile}.
+# Created by \`hawser-agent install\`. Takes the agent's log: to syslog, or without one to ${logFile}.
 file=${logFile}
 most=1048576
 LC_ALL=C
@@ -205,7 +200,7 @@ while IFS= read -r line; do
     mv -f "$file" "$file.1" 2>/dev/null
     size=$((\${#line} + 1))
   fi
-  # A full disk costs the line and nothing else.
+  # On a full disk only the line is lost.
   printf '%s\\n' "$line" 2>/dev/null >>"$file" || :
 done
 `

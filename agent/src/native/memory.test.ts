@@ -6,8 +6,8 @@ import { unchangedMappings } from './memory.ts'
 const file = path.join(import.meta.dirname, 'memory.ts')
 
 /**
- * Prints how much of the program's unwritten mappings is resident, before and after, and a
- * hash as proof of life.
+ * Prints how much of the program's unwritten mappings is resident, before and after, and a hash as proof of
+ * life.
  */
 const script = `
   import { createHash } from 'node:crypto'
@@ -56,7 +56,7 @@ test('only mappings of the file that were never written are taken', () => {
     mapping('7f0000001000-7f0000002000', 'r-xp', '/usr/lib/libc.so.6'),
     mapping('7f0000002000-7f0000003000', 'r--s', node),
     mapping('7f0000003000-7f0000004000', 'r--p', ''),
-    // A kernel that does not say.
+    // A kernel without this field.
     `7f0000004000-7f0000005000 r--p 00000000 fe:00 4242     ${node}\nRss: 4 kB\n`,
   ].join('')
   expect(unchangedMappings(smaps, node)).toEqual([

@@ -11,10 +11,10 @@ const definitions = {
   malloc_trim: { arguments: ['uint64'], return: 'int32' },
   madvise: { arguments: ['uint64', 'uint64', 'int32'], return: 'int32' },
 } as const satisfies Ffi.FunctionDefinitions
-/** MADV_DONTNEED. Written pages would be lost, so it is for pages that are as they are in their file. */
+/** MADV_DONTNEED. Written pages would be lost, so it is only for pages that equal their file. */
 const not_needed = 4
 
-/** Open as long as we run. Null: there is no node:ffi, or the C library is another one. */
+/** Open as long as we run. Null: there is no node:ffi, or another C library. */
 let library: Ffi.DynamicLibraryResult<typeof definitions> | null | undefined
 
 function functions(): Ffi.DynamicLibraryResult<typeof definitions>['functions'] | undefined {
@@ -30,7 +30,7 @@ export function trimHeap(): void {
   functions()?.malloc_trim(0n)
 }
 
-/** Never fails: what cannot be given back stays. */
+/** Never fails: the rest stays in memory. */
 export function dropProgramPages(): void {
   const { madvise } = functions() ?? {}
   if (!madvise) return
@@ -48,7 +48,7 @@ interface Mapping {
   readonly end: bigint
 }
 
-/** The mappings of the file that nobody can write to and that hold nothing but what is in the file. */
+/** The mappings of the file that nobody can write to and that equal the file. */
 export function unchangedMappings(smaps: string, file: string): Mapping[] {
   const mappings: Mapping[] = []
   for (const text of smaps.split(/^(?=[0-9a-f]+-[0-9a-f]+ )/m)) {

@@ -7,7 +7,6 @@ import { makePipes, type Pipes } from './pipes.ts'
 function pipes(): Pipes {
   return makePipes(undefined) ?? expect.fail('this Node makes no pipes')
 }
-/** As the kernel shows them. */
 const flagsOf = (fd: number): number =>
   Number.parseInt(/^flags:\s*([0-7]+)/m.exec(readFileSync(`/proc/self/fdinfo/${fd}`, 'utf8'))?.[1] ?? '', 8)
 const [nonBlocking, closeOnExec] = [0o4000, 0o2000000]

@@ -10,9 +10,8 @@ import { Output } from '../outputs.ts'
 import type { Credentials } from '../privileges.ts'
 
 export interface Pipes {
-  /** The program's ends, to be closed here once it has them. */
+  /** The program's ends, to be closed here once the program has them. */
   readonly program: readonly [stdin: number, stdout: number, stderr: number]
-  /** Our ends. */
   open(): { readonly stdin: Socket; readonly stdout: Output; readonly stderr: Output }
   /** Closes the program's ends, and ours unless they were opened. */
   close(): void
@@ -41,7 +40,7 @@ function load(): Ffi.DynamicLibraryResult<typeof definitions> | null {
   }
 }
 
-/** Undefined where pipes cannot be made. */
+/** Undefined: pipes cannot be made. */
 export function makePipes(owner: Credentials | undefined): Pipes | undefined {
   const opened = new Set<number>()
   const close = (): void => {

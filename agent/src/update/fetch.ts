@@ -7,9 +7,10 @@ import https from 'node:https'
 import path from 'node:path'
 import { Transform } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
+import { defined } from '@hawser/contract/defined'
 import type { Release } from '@hawser/contract/releases'
 
-/** The server is busy, or the connection was lost: later it may work. */
+/** The server is busy, or the connection was lost: another attempt may work. */
 export class FetchFailed extends Error {
   override readonly name = 'FetchFailed'
   readonly retryAfter_s: number | undefined
@@ -38,7 +39,7 @@ export async function fetchArchive(
   for await (const part of createReadStream(file)) hash.update(part as Buffer)
   if (sizeOf(file) === release.size && hash.digest('hex') === release.sha256) return file
   rmSync(file)
-  throw new FetchFailed('what the server sent is not the release that it signed')
+  throw new FetchFailed('the archive is not the release that the server signed')
 }
 
 const sizeOf = (file: string): number => (existsSync(file) ? statSync(file).size : 0)
@@ -58,7 +59,7 @@ async function append(server: string, release: Release, file: string, signal: Ab
     const bounded = new Transform({
       transform(part: Buffer, _encoding, done) {
         bytes += part.length
-        done(bytes > release.size ? new FetchFailed('the server sends more than it signed') : null, part)
+        done(bytes > release.size ? new FetchFailed('the server sent more than it signed') : null, part)
       },
     })
     await pipeline(response, bounded, createWriteStream(file, { flags: begin > 0 ? 'a' : 'w', mode: 0o600 }))
@@ -66,23 +67,24 @@ async function append(server: string, release: Release, file: string, signal: Ab
   } catch (error) {
     response.destroy()
     if (isLost(error)) throw new FetchFailed('the connection was lost')
-    // A full disk must not stay full because of us. What was interrupted is continued later.
+    // The agent must not fill the disk. An interrupted download continues later.
     if (!(error instanceof FetchFailed) && !signal.aborted) rmSync(file, { force: true })
     throw error
   }
 }
 
-/** The network or the server is away. A device whose link comes and goes sees all of them. */
+/** Errors of the network. A device whose link comes and goes sees all of them. */
 const lost =
   /^(E(CONNRESET|CONNREFUSED|TIMEDOUT|PIPE|NOTFOUND|AI_AGAIN|NETUNREACH|NETDOWN|HOSTUNREACH)|ERR_STREAM_PREMATURE_CLOSE)$/
 const isLost = (error: unknown): boolean => lost.test((error as NodeJS.ErrnoException).code ?? '')
 
 function get(url: string, from: number, signal: AbortSignal): Promise<http.IncomingMessage> {
   const { request } = url.startsWith('https:') ? https : http
-  const headers = { 'user-agent': 'hawser-agent', ...(from > 0 ? { range: `bytes=${from}-` } : {}) }
+  const range = from > 0 ? `bytes=${from}-` : undefined
+  const headers = defined({ 'user-agent': 'hawser-agent', range })
   return new Promise((resolve, reject) => {
     const asked = request(url, { headers, signal, agent: false }, resolve)
-    asked.setTimeout(silent_ms, () => asked.destroy(new FetchFailed('the server has gone silent')))
+    asked.setTimeout(silent_ms, () => asked.destroy(new FetchFailed('the server stopped answering')))
     asked.on('error', (error) => reject(isLost(error) ? new FetchFailed('the connection was lost') : error))
     asked.end()
   })

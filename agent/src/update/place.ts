@@ -29,27 +29,27 @@ export interface Build {
 }
 
 export interface Place {
-  /** Of the agent that runs; undefined: it was not unpacked from a tarball. */
+  /** The build of the running agent; undefined: it was not unpacked from a tarball. */
   readonly own: Build | undefined
-  /** What `hawser-agent install` made; updates never change it. */
+  /** Made by `hawser-agent install`; updates never change it. */
   readonly launcher: string
   readonly updates: string
   ability(): Exclude<UpdateAbility, 'other-key'>
-  /** The build that is tried and has not connected yet. */
+  /** The build on trial, which has not connected yet. */
   trying(): string | undefined
-  /** Makes the build that is tried the one that is started from now on, and removes the former update. */
+  /** Makes the build on trial the one to start, and removes the former update. */
   confirm(): void
-  /** The build that was tried and put back, with the reason. */
+  /** The build that failed and was replaced by the former one. */
   failed(): { readonly build: string; readonly reason: string } | undefined
-  /** Removes it, once the failure is noted elsewhere. */
+  /** Called once the failure is noted elsewhere. */
   forgetFailed(): void
   free_bytes(): number
   folderOf(build: string): string
-  /** Whether the build is there, complete. */
+  /** Whether the whole build is there. */
   has(build: string): boolean
-  /** An empty folder to unpack into. */
+  /** Empty, to unpack into. */
   draft(): string
-  /** Gives the draft its name. From here on it is complete. */
+  /** Names the draft; the build is then complete. */
   keep(build: string): void
   /** The next start of the launcher tries this build. */
   stage(build: string): void
@@ -75,7 +75,6 @@ export function placeOf(script: string): Place {
   const remove = (...names: readonly string[]): void => {
     for (const name of names) rmSync(at(name), { recursive: true, force: true })
   }
-  /** Removes every build but these. */
   const removeOthers = (...kept: readonly (string | undefined)[]): void => {
     for (const name of readdirSync(updates)) if (buildShape.test(name) && !kept.includes(name)) remove(name)
   }
@@ -147,7 +146,7 @@ export function readBuild(folder: string): Build | undefined {
   }
 }
 
-/** Most updates carry the same Node, which is nine tenths of an agent: then the disk keeps it once. */
+/** Most updates carry the same Node, nine tenths of an agent: the disk then holds it once. */
 export async function shareFile(known: string, copy: string): Promise<boolean> {
   if (!isPlainFile(known) || !(await isSame(known, copy))) return false
   const draft = `${copy}.link`

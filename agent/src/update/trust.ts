@@ -1,7 +1,7 @@
-// Whom the agent trusts for updates: the update key that its server named when the device first enrolled, or
-// that `hawser-agent install --update-key` was given. It is pinned in a file beside the device's key, with
-// what must not be forgotten: the newest release that was taken, and the one that failed. A statement by
-// another key is refused for good; only `hawser-agent install`, run by hand, makes the agent trust anew.
+// The trust of the agent in updates: the update key that its server named at the first enrolment, or that
+// `hawser-agent install --update-key` got. A file next to the device's key pins it, with the newest release
+// that was taken, and the one that failed. Another key is refused for good; only `hawser-agent install`, run
+// by hand, changes the trust.
 import { createPublicKey, verify } from 'node:crypto'
 import { existsSync, readFileSync } from 'node:fs'
 import type { AgentAnswer } from '@hawser/contract/agents'
@@ -20,11 +20,11 @@ import { writeWhole } from '../whole-file.ts'
 
 export interface Trust {
   readonly key: string
-  /** `released_at` of the newest release that this device has run. */
+  /** The date of the newest release that this device has run. */
   readonly released_at?: string
-  /** The build that was last handed to the launcher, and the request for it. */
+  /** The build that was last given to the launcher, and its request. */
   readonly tried?: Omit<FailedUpdate, 'reason'>
-  /** What was tried and did not work: not again, unless it is asked for again. */
+  /** A failed build, not tried again for the same request. */
   readonly failed?: FailedUpdate
 }
 
@@ -34,7 +34,7 @@ export interface FailedUpdate {
   readonly reason: string
 }
 
-/** A release that this agent does not install, with a sentence for people. */
+/** This agent does not install the release; with a sentence for people. */
 export class ReleaseRefused extends Error {
   override readonly name = 'ReleaseRefused'
 }
@@ -43,7 +43,7 @@ export const trustFile = (keyFile: string): string => `${keyFile}.updates`
 
 const keyShape = new RegExp(updateKeyPattern)
 
-/** Answers of a server are what somebody sent. */
+/** Answers of a server are untrusted. */
 export const isUpdateKey = (value: unknown): value is string =>
   typeof value === 'string' && keyShape.test(value)
 
@@ -51,13 +51,13 @@ export const isUpdateKey = (value: unknown): value is string =>
 export function readTrust(file: string): Trust | undefined {
   if (!existsSync(file)) return undefined
   const value = JSON.parse(readFileSync(file, 'utf8')) as Trust
-  if (!keyShape.test(value.key)) throw new Error(`${file} has no update key`)
+  if (!keyShape.test(value.key)) throw new Error(`${file} contains no update key`)
   return value
 }
 
 export const writeTrust = (file: string, trust: Trust): void => writeWhole(file, JSON.stringify(trust))
 
-/** The key that the server's present one leads back to. Unchanged unless every endorsement is right. */
+/** Follows endorsements to the server's key. The pinned key stays unless every endorsement is right. */
 export function followKeys(pinned: string, endorsements: AgentAnswer['endorsements'] = []): string {
   let key = pinned
   for (const next of endorsements) {
@@ -68,7 +68,7 @@ export function followKeys(pinned: string, endorsements: AgentAnswer['endorsemen
   return key
 }
 
-/** The release, if the pinned key signed it. */
+/** Undefined: the pinned key did not sign the release. */
 export function checkSignature(signed: SignedRelease, key: string): Release {
   if (!isSigned(releaseText(signed.statement), signed.signature, key))
     throw new ReleaseRefused('the release is not signed by the update key that this device trusts')
@@ -77,19 +77,19 @@ export function checkSignature(signed: SignedRelease, key: string): Release {
   return release
 }
 
-/** Refuses what this agent must not install: another processor's, an older one, one from a later format. */
+/** Throws for another processor, an older release or a later format. */
 export function checkRelease(release: Release, own: { version: string; arch: string }, trust: Trust): void {
   if (release.format !== releaseFormat)
-    throw new ReleaseRefused('the release must be installed by hand: its form is another')
+    throw new ReleaseRefused('the release has another format and must be installed by hand')
   if (release.arch !== own.arch) throw new ReleaseRefused(`the release is for ${release.arch}`)
   if (release.size <= 0 || release.size > largestArchive_bytes)
     throw new ReleaseRefused(`the release has ${release.size} bytes`)
   if (compareVersions(release.version, own.version) < 0)
     throw new ReleaseRefused(`the release is older than this agent: ${release.version}`)
-  // What was put back may be asked for again: the server may have been away while it was tried.
+  // A failed build may be requested again: the server may have been away during its trial.
   const isTriedAgain = release.released_at === trust.released_at && release.build === trust.failed?.build
   if (trust.released_at !== undefined && release.released_at <= trust.released_at && !isTriedAgain)
-    throw new ReleaseRefused('the release is older than the one that this device had already')
+    throw new ReleaseRefused('the release is older than one that this device already had')
 }
 
 function isSigned(text: string, signature: string, key: string): boolean {

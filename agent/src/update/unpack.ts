@@ -74,7 +74,6 @@ async function copy(reader: Reader, file: FileHandle, size: number): Promise<voi
   if (padding > 0 && !(await reader.read(padding))) throw new BadArchive('the archive is not complete')
 }
 
-/** One header of the ustar format. */
 function readHeader(header: Buffer): Entry {
   const text = (start: number, length: number): string => {
     const field = header.subarray(start, start + length)
@@ -102,7 +101,7 @@ function readHeader(header: Buffer): Entry {
   }
 }
 
-/** The path below the folder that the archive has at its top. */
+/** Below the folder at the archive's top. */
 function innerName(whole: string, isFolder: boolean): string {
   const name = isFolder ? `${whole.replace(/\/$/, '')}/` : whole
   const inner = name.startsWith(top) ? name.slice(top.length, isFolder ? -1 : undefined) : undefined
@@ -114,7 +113,7 @@ function innerName(whole: string, isFolder: boolean): string {
 }
 
 interface Reader extends Disposable {
-  /** So many bytes, or undefined when the archive ends before. */
+  /** Undefined: the archive ends before. */
   read(bytes: number): Promise<Buffer | undefined>
 }
 
@@ -122,7 +121,7 @@ function blocks(archive: string): Reader {
   const source = createReadStream(archive)
   const gunzip = createGunzip()
   source.on('error', (error) => gunzip.destroy(error))
-  // A reader that stopped before has no more use for it.
+  // A reader that stopped early does not need the rest.
   gunzip.on('error', () => undefined)
   const chunks = source.pipe(gunzip)[Symbol.asyncIterator]() as AsyncIterator<Buffer, undefined>
   let held: Buffer = Buffer.alloc(0)

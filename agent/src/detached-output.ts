@@ -1,29 +1,33 @@
-// The last output of a terminal, so that a server that comes back can show its screen. Bytes lie in a ring
-// that grows to its bound. The modes that overwritten output has set are remembered (the alternate screen,
-// the mouse, pasting in brackets), because programs switch them on once, at their start.
+// The last output of a detached terminal, from which the next server draws its screen. The bytes are in a ring
+// that grows to its bound. The modes that overwritten output has set (the alternate screen, the mouse, bracketed
+// paste) are remembered, because programs set them once, at their start.
 
-/** How much output of one terminal is kept. */
 export const tail_bytes = 96 * 1024
 const first_bytes = 2 * 1024
-/** Modes that are remembered; terminals know some dozens. */
+/** Terminals have some dozens of modes. */
 const mostModes = 64
-/** The longest incomplete sequence that is remembered; a longer one switches no mode. */
+/** A longer incomplete sequence switches no mode. */
 const longestSequence = 64
 const escape = 0x1b
 
 // eslint-disable-next-line no-control-regex
 const switches = /\x1b\[\?([\d;]{1,48})([hl])|\x1bc|\x1b\[!p/g
 
-export class KeptOutput {
+export class DetachedOutput {
   #ring = Buffer.alloc(0)
-  /** Where the oldest byte lies, and how many there are. */
+  /** The place of the oldest byte, and the number of bytes. */
   #start = 0
   #size = 0
   #isWhole = true
-  /** Modes that the dropped output has switched: on (h) or off (l). */
+  /** Modes that the dropped output has switched on (h) or off (l). */
   readonly #modes = new Map<string, 'h' | 'l'>()
-  /** The beginning of a sequence at the end of what was dropped. */
+  /** The incomplete sequence at the end of the dropped output. */
   #cut = ''
+
+  /** Whether nothing was dropped. */
+  get isWhole(): boolean {
+    return this.#isWhole
+  }
 
   push(bytes: Uint8Array): void {
     const all = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length)
@@ -31,22 +35,22 @@ export class KeptOutput {
     for (let at = 0; at < all.length; at += tail_bytes / 2) this.#add(all.subarray(at, at + tail_bytes / 2))
   }
 
-  /** Everything that is kept, behind what brings a terminal to the modes that it had before. */
+  /** The stored output, after the sequences that restore the modes from before it. */
   read(): Buffer {
     const end = this.#start + this.#size
-    const kept = Buffer.concat([
+    const stored = Buffer.concat([
       this.#ring.subarray(this.#start, end),
       this.#ring.subarray(0, Math.max(0, end - this.#ring.length)),
     ])
-    if (this.#isWhole) return kept
+    if (this.#isWhole) return stored
     const modes = [...this.#modes].map(([mode, how]) => `\u001b[?${mode}${how}`).join('')
     // The first bytes are the rest of a sequence whose beginning was dropped, so the beginning is put back.
-    if (this.#cut !== '') return Buffer.concat([Buffer.from(modes + this.#cut), kept])
+    if (this.#cut !== '') return Buffer.concat([Buffer.from(modes + this.#cut), stored])
     // Otherwise the ring may begin in the middle of a character or a sequence: skip to the next whole one.
-    const line = kept.indexOf(0x0a)
-    const sequence = kept.indexOf(escape)
-    const begins = Math.min(line < 0 ? kept.length : line + 1, sequence < 0 ? kept.length : sequence)
-    return Buffer.concat([Buffer.from(modes), kept.subarray(begins === kept.length ? 0 : begins)])
+    const line = stored.indexOf(0x0a)
+    const sequence = stored.indexOf(escape)
+    const begins = Math.min(line < 0 ? stored.length : line + 1, sequence < 0 ? stored.length : sequence)
+    return Buffer.concat([Buffer.from(modes), stored.subarray(begins === stored.length ? 0 : begins)])
   }
 
   #add(bytes: Buffer): void {
@@ -61,11 +65,11 @@ export class KeptOutput {
   }
 
   #grow(wanted: number): void {
-    const kept = this.read()
+    const stored = this.read()
     const grown = Buffer.allocUnsafeSlow(
       Math.min(tail_bytes, Math.max(first_bytes, wanted, 2 * this.#ring.length)),
     )
-    kept.copy(grown)
+    stored.copy(grown)
     this.#ring = grown
     this.#start = 0
   }

@@ -1,82 +1,78 @@
-// Terminals that outlive the gateway. The gateway says of a session that its terminal is to be kept; when
-// that gateway is lost without a goodbye (it has crashed, it starts again, its node is gone), the program
-// runs on for the time that was said, its output is read on, and the last of it is kept. The agent reports
-// which terminals wait, and a gateway that knows the secret of one continues it on another connection.
-// Whoever has it then has it alone. A gateway that says goodbye, an agent that stops, a time that is over and
-// a device that may no longer connect (hang-up.ts) hang the program up.
+// Detached terminals: the agent keeps them when their gateway is lost without a goodbye (a crash, a restart,
+// a lost node). The gateway marks a session's terminal for it, with a time limit. Until then the program
+// runs, its output is read, and the last of it is stored. The agent reports detached terminals, and a gateway
+// that knows the secret of one continues it alone, on another connection. The program is hung up when a
+// gateway says goodbye, the agent stops, the time is over, or the device may no longer connect (hang-up.ts).
 import { timingSafeEqual } from 'node:crypto'
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import { mostKept, type Keep, type KeptHead } from '@hawser/contract/tunnel'
+import { mostDetached, type DetachRequest, type DetachedHead } from '@hawser/contract/tunnel'
 import { Reason, type Channel, type ConnectionEnded, type Exit, type Session, type Size } from '@hawser/ssh'
-import { KeptOutput } from './kept-output.ts'
+import { DetachedOutput } from './detached-output.ts'
 import { passOutput } from './outputs.ts'
 import type { RunningProgram } from './program.ts'
 import { passEvents, passInput } from './session-input.ts'
 
-/** The connection of a gateway, as far as its terminals have to know it. */
 export interface GatewayLeg {
   readonly ended: Promise<ConnectionEnded>
-  /** When the connection lost its tunnel; undefined: it has one. */
+  /** Undefined: the connection has its tunnel. */
   awaySince(): number | undefined
-  /** Ends it, because another gateway has what it had. */
+  /** Ends the connection, because another gateway has taken its terminal. */
   giveUp(): void
 }
 
-/** Room for one terminal, from before its program begins; disposed of, it is for others, unless it was used. */
-export interface KeptPlace extends Disposable {
-  /** Keeps the terminal of a program, unless the agent stops; `size` is its own. */
-  add(user: string, running: RunningProgram, size: Size): KeptTerminal | undefined
+/** Reserved before the program starts. Disposing of an unused place frees it. */
+export interface DetachedPlace extends Disposable {
+  /** Registers the terminal of a program, unless the agent is stopping. */
+  add(user: string, running: RunningProgram, size: Size): DetachedTerminal | undefined
 }
 
-export interface KeptTerminals {
-  /** Takes a place for the terminal; undefined: there is none, or there is a terminal of this id. */
-  reserve(keep: Keep): KeptPlace | undefined
-  /** The terminal that such a gateway may continue for this user. */
-  find(keep: Keep, user: string): KeptTerminal | undefined
-  /** Kept terminals that no gateway has; undefined: nothing was ever kept. */
+export interface DetachedTerminals {
+  /** Undefined: there is no room, or another terminal has this id. */
+  reserve(detach: DetachRequest): DetachedPlace | undefined
+  /** The terminal that a gateway with this secret may continue for this user. */
+  find(detach: DetachRequest, user: string): DetachedTerminal | undefined
+  /** Terminals without a gateway; undefined: there has never been one. */
   waiting(): string[] | undefined
-  /** Calls back when the list of those that wait may have changed, until it is disposed. */
+  /** Calls back when `waiting` may have changed, until it is disposed. */
   watch(changed: () => void): Disposable
-  /** The tunnel has come or gone. */
   check(): void
-  /** Hangs all of them up; each resolves when its program has ended. */
+  /** Hangs up all terminals; each promise resolves when a program has ended. */
   hangUp(): Promise<void>[]
 }
 
-export interface KeptTerminal {
-  /** Joins the channel and the program until one of them has ended, or another channel has the program. */
+export interface DetachedTerminal {
+  /** Joins the channel and the program until one of them ends, or another channel takes the program. */
   join(session: Session, leg: GatewayLeg, isFirst: boolean): Promise<Exit | undefined>
-  /** Whether a channel of this connection has it. */
+  /** Whether a channel of this connection has the terminal. */
   isOn(leg: GatewayLeg): boolean
-  /** Resolves when the program has ended and somebody has heard of it, or nobody can any more. */
+  /** Resolves when the program has ended and its gateway knows, or none is left to know. */
   readonly over: Promise<void>
 }
 
-/** A channel on which a gateway has the terminal. */
 interface Line {
   readonly channel: Channel
   readonly leg: GatewayLeg
-  /** Resolves when it has been sent what was kept. */
+  /** Resolves when the stored output has been sent. */
   ready: Promise<unknown> | undefined
-  /** Resolves when it has the terminal no longer. */
+  /** Resolves when the channel no longer has the terminal. */
   readonly left: PromiseWithResolvers<undefined>
 }
 
 interface Entry {
-  readonly keep: Keep
+  readonly detach: DetachRequest
   readonly user: string
-  readonly terminal: KeptTerminal
+  readonly terminal: DetachedTerminal
   isWaiting(): boolean
   hangUp(): void
 }
 
-/** The terminals that this agent keeps. `signal` hangs all of them up. */
-export function keptTerminals(signal: AbortSignal): KeptTerminals {
+/** `signal` hangs up all terminals. */
+export function detachedTerminals(signal: AbortSignal): DetachedTerminals {
   const entries = new Map<string, Entry>()
-  /** The ids of terminals that have a place, and no program yet. */
+  /** Terminals with a place and no program yet. */
   const reserved = new Set<string>()
   const watching = new Set<() => void>()
-  let said = false
+  let wasReported = false
   const changed = (): void => {
     for (const tell of watching) tell()
   }
@@ -87,9 +83,9 @@ export function keptTerminals(signal: AbortSignal): KeptTerminals {
     })
   signal.addEventListener('abort', hangUp, { once: true })
   return {
-    reserve(keep) {
-      const { id } = keep
-      const isFull = entries.size + reserved.size >= mostKept
+    reserve(detach) {
+      const { id } = detach
+      const isFull = entries.size + reserved.size >= mostDetached
       if (signal.aborted || isFull || entries.has(id) || reserved.has(id)) return undefined
       reserved.add(id)
       const place = new DisposableStack()
@@ -98,26 +94,26 @@ export function keptTerminals(signal: AbortSignal): KeptTerminals {
         add(user, running, size) {
           place.dispose()
           if (signal.aborted) return undefined
-          const kept = keptTerminal(keep, running, size, signal, changed)
-          entries.set(id, { keep, user, ...kept })
-          void kept.terminal.over.then(() => {
+          const detached = detachedTerminal(detach, running, size, signal, changed)
+          entries.set(id, { detach, user, ...detached })
+          void detached.terminal.over.then(() => {
             entries.delete(id)
             changed()
           })
-          return kept.terminal
+          return detached.terminal
         },
         [Symbol.dispose]: () => place.dispose(),
       }
     },
     find({ id, secret }, user) {
       const entry = entries.get(id)
-      const isTheirs = entry?.user === user && isSame(entry.keep.secret, secret)
+      const isTheirs = entry?.user === user && isSame(entry.detach.secret, secret)
       return isTheirs ? entry.terminal : undefined
     },
     waiting() {
       const ids = [...entries].flatMap(([id, entry]) => (entry.isWaiting() ? [id] : []))
-      said ||= ids.length > 0
-      return said ? ids : undefined
+      wasReported ||= ids.length > 0
+      return wasReported ? ids : undefined
     },
     watch(tell) {
       watching.add(tell)
@@ -128,20 +124,20 @@ export function keptTerminals(signal: AbortSignal): KeptTerminals {
   }
 }
 
-function keptTerminal(
-  { grace_s }: Keep,
+function detachedTerminal(
+  { grace_s }: DetachRequest,
   running: RunningProgram,
   first: Size,
   signal: AbortSignal,
   changed: () => void,
 ): Pick<Entry, 'terminal' | 'isWaiting' | 'hangUp'> {
-  const output = new KeptOutput()
+  const output = new DetachedOutput()
   const over = Promise.withResolvers<void>()
   let size = first
+  let isFirstSize = true
   let line: Line | undefined
   let grace: NodeJS.Timeout | undefined
 
-  /** Sends output to whoever has the terminal; that it is lost is for `left` to find out. */
   const send = async (to: Line | undefined, bytes: Buffer): Promise<void> => {
     await to?.ready
     await to?.channel.write(bytes)
@@ -152,7 +148,7 @@ function keptTerminal(
       try {
         if (line) taken = line.ready ? 0 : line.channel.sendNow(bytes)
       } catch {
-        // The channel is lost, which `left` finds out.
+        // The channel is lost, which `left` notices.
       }
       output.push(bytes.subarray(0, taken))
       return taken
@@ -165,6 +161,7 @@ function keptTerminal(
   const exited = passed.catch(() => undefined).then(async () => running.ended)
   const control = {
     resize(to: Size) {
+      isFirstSize &&= to.columns === size.columns && to.rows === size.rows
       size = to
       running.resize(to)
     },
@@ -181,7 +178,6 @@ function keptTerminal(
     void exited.then(finish)
   }
 
-  /** The channel of a gateway is gone. */
   async function left(from: Line): Promise<void> {
     const how = await Promise.race([from.leg.ended, nextTurn()])
     if (line !== from) return
@@ -193,7 +189,7 @@ function keptTerminal(
     changed()
   }
 
-  const terminal: KeptTerminal = {
+  const terminal: DetachedTerminal = {
     over: over.promise,
     isOn: (leg) => line?.leg === leg,
     async join(session, leg, isFirst) {
@@ -218,13 +214,14 @@ function keptTerminal(
     },
   }
 
-  /** Sends the size and the kept output to a gateway that has not seen the terminal before. */
+  /** For a gateway that is new to the terminal. */
   async function show(channel: Channel): Promise<void> {
-    const head: KeptHead = { columns: size.columns, rows: size.rows }
-    const kept = output.read()
+    const stored = output.read()
+    const whole = output.isWhole && isFirstSize
+    const head: DetachedHead = { columns: size.columns, rows: size.rows, bytes: stored.length, whole }
     try {
       await channel.write(Buffer.from(JSON.stringify(head)), 1)
-      await channel.write(kept)
+      await channel.write(stored)
     } catch {
       // The gateway is gone again.
     }
