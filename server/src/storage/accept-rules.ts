@@ -1,6 +1,6 @@
 // Accept rules of one namespace, in the order in which they are asked.
 import type { Insertable, Selectable } from 'kysely'
-import { pageOf, type NamespaceContext, type Slice } from './context.ts'
+import { isOne, pageOf, type NamespaceContext, type Slice } from './context.ts'
 import type { Tables } from './tables.ts'
 
 export type AcceptRuleRow = Selectable<Tables['accept_rules']>
@@ -15,13 +15,7 @@ export function acceptRuleStore(context: NamespaceContext) {
     },
     saveTags: (id: number, tags: string) =>
       context.update('accept_rules').set({ tags }).where('id', '=', id).execute(),
-    async remove(id: number): Promise<boolean> {
-      return (
-        (await context.remove('accept_rules').where('id', '=', id).executeTakeFirst()).numDeletedRows === 1n
-      )
-    },
+    remove: (id: number) => isOne(context.remove('accept_rules').where('id', '=', id)),
     list: (slice: Slice) => pageOf(mine(), slice, inOrder),
   }
 }
-
-export type AcceptRuleStore = ReturnType<typeof acceptRuleStore>

@@ -1,11 +1,14 @@
-// Claims of e-mail addresses: accounts and changes of accounts that wait for an address to be confirmed. Any number of
-// them may wait for one address. Whoever confirms it ends the others, and one that nobody confirms ends by itself.
+// Claims of e-mail addresses: accounts, and changes of accounts, that wait for an address to be confirmed.
+// Several may wait for one address; confirming it ends the others.
 import { locked, type AllNamespaces } from './context.ts'
 import type { UserRow } from './users.ts'
 
 export function addressClaimStore(context: AllNamespaces) {
   const { db } = context
-  /** Accounts by registration that nobody has confirmed or relies on. Members and owners are somebody's decision. */
+  /**
+   * Accounts by registration that are neither confirmed nor relied on: members and owners were chosen by
+   * somebody.
+   */
   const unconfirmed = () =>
     db
       .deleteFrom('users')
@@ -17,7 +20,7 @@ export function addressClaimStore(context: AllNamespaces) {
       .where(({ not, exists, selectFrom }) =>
         not(exists(selectFrom('namespaces').select('owner').whereRef('namespaces.owner', '=', 'users.id'))),
       )
-  /** Changes to an address that was not confirmed. The account has its confirmed one again. */
+  /** Reverts changes to an unconfirmed address to the confirmed one. */
   const changes = () =>
     db
       .updateTable('users')
@@ -25,7 +28,6 @@ export function addressClaimStore(context: AllNamespaces) {
       .where('former_email', 'is not', null)
 
   return {
-    /** The newest accounts that wait for this address. */
     of: (email: string, most: number): Promise<UserRow[]> =>
       db
         .selectFrom('users')
@@ -37,8 +39,8 @@ export function addressClaimStore(context: AllNamespaces) {
         .execute(),
 
     /**
-     * Locks all who claim or have an address, in one order. The first act of a transaction that gives the address to
-     * somebody: those who confirm it at the same moment then wait for their turn, and not for each other.
+     * Locks all accounts that claim or have an address, in one order, so that concurrent confirmations queue
+     * and cannot deadlock.
      */
     async hold(email: string): Promise<void> {
       await locked(
@@ -47,7 +49,7 @@ export function addressClaimStore(context: AllNamespaces) {
       ).execute()
     },
 
-    /** Ends all claims of an address but that of its owner. Gives the accounts that ended with them. */
+    /** Ends all claims of an address except its owner's; returns the accounts that ended with them. */
     async end(email: string, owner: string): Promise<Pick<UserRow, 'id' | 'username'>[]> {
       await changes().where('email', '=', email).where('id', '<>', owner).execute()
       return unconfirmed()
@@ -58,7 +60,8 @@ export function addressClaimStore(context: AllNamespaces) {
     },
 
     /**
-     * Ends changes that can no longer be undone, and accounts that registered before this moment. Gives those accounts.
+     * Ends changes that can no longer be undone, and accounts registered before this moment; returns those
+     * accounts.
      */
     async sweep(registeredBefore: string): Promise<Pick<UserRow, 'id' | 'username'>[]> {
       await changes()
@@ -76,5 +79,3 @@ export function addressClaimStore(context: AllNamespaces) {
     },
   }
 }
-
-export type AddressClaimStore = ReturnType<typeof addressClaimStore>

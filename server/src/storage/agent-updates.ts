@@ -1,50 +1,36 @@
-// What the database knows of agents and their updates: the keys that sign releases, the releases that were
-// offered, and the devices that are to install one. Updates take turns among all namespaces, so these stores
-// see several; who may ask for an update is decided elsewhere.
+// The keys that sign agent releases, the releases offered, and the devices that are to install one. These
+// stores see several namespaces, because updates take turns among all of them.
 import { sql, type Selectable, type SqlBool } from 'kysely'
 import { stopsUpdates } from './budgets.ts'
-import type { AllNamespaces, ServerContext } from './context.ts'
+import { insertNew, type AllNamespaces, type ServerContext } from './context.ts'
 import type { Tables } from './tables.ts'
 
 export function updateKeyStore({ db }: ServerContext) {
   return {
     list: () => db.selectFrom('update_keys').selectAll().execute(),
     /** Keeps the one that is there already: another node may have been quicker. */
-    insert: (row: Selectable<Tables['update_keys']>) =>
-      db
-        .insertInto('update_keys')
-        .values(row)
-        .onConflict((conflict) => conflict.doNothing())
-        .execute(),
+    insert: (row: Selectable<Tables['update_keys']>) => insertNew(db.insertInto('update_keys').values(row)),
   }
 }
 
 export function agentReleaseStore({ db }: ServerContext) {
   return {
-    /** Newest first. */
     list: () => db.selectFrom('agent_releases').selectAll().orderBy('released_at', 'desc').execute(),
-    /** Keeps what is there already: another node may have been quicker. */
     insert: (row: Selectable<Tables['agent_releases']>) =>
-      db
-        .insertInto('agent_releases')
-        .values(row)
-        .onConflict((conflict) => conflict.doNothing())
-        .execute(),
+      insertNew(db.insertInto('agent_releases').values(row)),
   }
 }
 
-/** Of one namespace: devices whose agent can update itself to the build. */
 export interface AgentCounts {
   readonly total: number
-  /** They run the build, and have a tunnel since. */
+  /** Agents that run the build and have had a tunnel since. */
   readonly current: number
-  /** Of these, the ones that are online. */
   readonly online: number
   readonly updating: number
   readonly failed: number
 }
 
-/** What is offered, and for which processors, as devices name them. */
+/** A build, and the processors it exists for, as devices name them. */
 export interface Offer {
   readonly build: string
   readonly arches: readonly string[]
@@ -55,7 +41,6 @@ export interface UpdateTarget {
   readonly uid: string
 }
 
-/** A device without a request. */
 export const noRequest = {
   update_build: '',
   update_wanted_at: null,
@@ -63,38 +48,33 @@ export const noRequest = {
   update_phase: '',
 } as const
 
-/** Devices that are asked by one statement; there is another one a few seconds later. */
 const mostAsked = 1000
 
 const monthOf = (now: string): string => now.slice(0, 7)
 
-// As the indexes say them: a parameter would not match their conditions.
+// Literals: a parameter would not match the conditions of the indexes.
 const isWanted = sql<SqlBool>`update_build <> ''`
 const updatesItself = sql<SqlBool>`agent_ability = 'self'`
 
-export function agentUpdateStore({ db, reader }: AllNamespaces) {
-  /** Accepted devices that could install the build, and have not. */
-  const behind = ({ build, arches }: Offer) =>
-    db
-      .selectFrom('devices')
-      .where(updatesItself)
-      .where('agent_build', '<>', build)
-      .where('update_build', '<>', build)
-      .where('status', '=', 'accepted')
-      .where('info_arch', 'in', arches)
+const behind = ({ db }: Pick<AllNamespaces, 'db'>, { build, arches }: Offer) =>
+  db
+    .selectFrom('devices')
+    .where(updatesItself)
+    .where('agent_build', '<>', build)
+    .where('update_build', '<>', build)
+    .where('status', '=', 'accepted')
+    .where('info_arch', 'in', arches)
 
+export const agentUpdateStore = (context: AllNamespaces) => ({
+  ...requests(context),
+  ...turns(context),
+  ...waves(context),
+})
+
+/** Which devices of a namespace are behind, and which are to install a build. */
+function requests(context: AllNamespaces) {
+  const { db, reader } = context
   return {
-    /** Namespaces whose agents are updated by themselves. */
-    async automatic(): Promise<string[]> {
-      const rows = await db
-        .selectFrom('namespaces')
-        .select('tenant_id')
-        .where('agent_updates', '=', 'automatic')
-        .orderBy('tenant_id')
-        .execute()
-      return rows.map((row) => row.tenant_id)
-    },
-
     async counts(tenant_id: string, { build, arches }: Offer): Promise<AgentCounts> {
       const when = (condition: ReturnType<typeof sql>) =>
         sql<number>`coalesce(sum(case when ${condition} then 1 else 0 end), 0)`
@@ -120,7 +100,8 @@ export function agentUpdateStore({ db, reader }: AllNamespaces) {
     },
 
     /**
-     * Whether a device of the namespace runs another build; asked again and again, so two steps in an index.
+     * Whether a device of the namespace runs another build: two steps in an index, because it runs every few
+     * seconds.
      */
     async isBehind(tenant_id: string, { build }: Offer): Promise<boolean> {
       for (const side of ['<', '>'] as const) {
@@ -137,7 +118,7 @@ export function agentUpdateStore({ db, reader }: AllNamespaces) {
       return false
     },
 
-    /** Asks for the build on these devices of the namespace, or all; gives how many it concerns. */
+    /** Requests the build for these devices of the namespace, or for all; returns how many. */
     async want(
       tenant_id: string,
       offer: Offer,
@@ -156,7 +137,7 @@ export function agentUpdateStore({ db, reader }: AllNamespaces) {
         .where('tenant_id', '=', tenant_id)
         .where('uid', 'in', (eb) =>
           eb
-            .selectFrom(behind(offer).where('tenant_id', '=', tenant_id).select('uid').as('behind'))
+            .selectFrom(behind(context, offer).where('tenant_id', '=', tenant_id).select('uid').as('behind'))
             .select('behind.uid'),
         )
         .$if(uids !== 'all', (query) => query.where('uid', 'in', uids as readonly string[]))
@@ -164,26 +145,23 @@ export function agentUpdateStore({ db, reader }: AllNamespaces) {
       return Number(result.numUpdatedRows)
     },
 
-    /**
-     * Devices for the next wave: online, with data left in their budgets, in the order of their uids, which
-     * is as good as chance.
-     */
-    async candidates(tenant_id: string, offer: Offer, most: number, now: string): Promise<string[]> {
-      const rows = await behind(offer)
-        .select('uid')
+    async cancel(tenant_id: string): Promise<void> {
+      await db
+        .updateTable('devices')
+        .set(noRequest)
         .where('tenant_id', '=', tenant_id)
-        .where('online', '=', 1)
-        .where('update_failed', '<>', offer.build)
-        .where(sql<SqlBool>`not ${stopsUpdates(monthOf(now))}`)
-        .orderBy('uid')
-        .limit(most)
+        .where(isWanted)
         .execute()
-      return rows.map((row) => row.uid)
+      await db.deleteFrom('update_waves').where('tenant_id', '=', tenant_id).execute()
     },
+  }
+}
 
+function turns({ db, reader }: AllNamespaces) {
+  return {
     /**
-     * The namespaces of the devices that are fetching, one for each device; a device that was asked before
-     * `since` and said nothing counts no more.
+     * The namespaces of the devices that are fetching, one entry per device; silent ones asked before `since`
+     * do not count.
      */
     async fetching(since: string): Promise<string[]> {
       const rows = await db
@@ -197,12 +175,12 @@ export function agentUpdateStore({ db, reader }: AllNamespaces) {
     },
 
     /**
-     * The turn of those who have waited longest, as far as they are online and have data left in their
-     * budgets; not of these namespaces.
+     * Asks the devices that have waited longest and are online within their data budgets, in all namespaces
+     * but these.
      */
     async ask(most: number, now: string, except: readonly string[] = []): Promise<UpdateTarget[]> {
       if (most <= 0) return []
-      // The devices of one namespace may be many to step over: not on the connection for the rest.
+      // On the connection for lists, because there may be many devices of one namespace to step over.
       const next = await reader
         .selectFrom('devices')
         .select('uid')
@@ -228,21 +206,6 @@ export function agentUpdateStore({ db, reader }: AllNamespaces) {
         .execute()
     },
 
-    /**
-     * Devices of the namespace whose data budget is used up leave their wave, so that it does not wait for
-     * them until the next month. A later wave takes them.
-     */
-    postpone: (tenant_id: string, now: string) =>
-      db
-        .updateTable('devices')
-        .set(noRequest)
-        .where(isWanted)
-        .where('update_asked_at', 'is', null)
-        .where('tenant_id', '=', tenant_id)
-        .where(stopsUpdates(monthOf(now)))
-        .execute(),
-
-    /** A newer build takes the place of the one that was asked for. */
     async renew(build: string): Promise<UpdateTarget[]> {
       const found: UpdateTarget[] = []
       for (const side of ['<', '>'] as const)
@@ -258,7 +221,6 @@ export function agentUpdateStore({ db, reader }: AllNamespaces) {
       return found
     },
 
-    /** Those that were asked before this moment and have not reported back. */
     giveUp: (before: string, reason: string) =>
       db
         .updateTable('devices')
@@ -267,16 +229,51 @@ export function agentUpdateStore({ db, reader }: AllNamespaces) {
         .where('update_asked_at', '<', before)
         .returning(['tenant_id', 'uid'])
         .execute(),
+  }
+}
 
-    async cancel(tenant_id: string): Promise<void> {
-      await db
+function waves(context: AllNamespaces) {
+  const { db } = context
+  return {
+    async automatic(): Promise<string[]> {
+      const rows = await db
+        .selectFrom('namespaces')
+        .select('tenant_id')
+        .where('agent_updates', '=', 'automatic')
+        .orderBy('tenant_id')
+        .execute()
+      return rows.map((row) => row.tenant_id)
+    },
+
+    /**
+     * Devices for the next wave: online, within their data budgets, ordered by uid, which is as good as
+     * chance.
+     */
+    async candidates(tenant_id: string, offer: Offer, most: number, now: string): Promise<string[]> {
+      const rows = await behind(context, offer)
+        .select('uid')
+        .where('tenant_id', '=', tenant_id)
+        .where('online', '=', 1)
+        .where('update_failed', '<>', offer.build)
+        .where(sql<SqlBool>`not ${stopsUpdates(monthOf(now))}`)
+        .orderBy('uid')
+        .limit(most)
+        .execute()
+      return rows.map((row) => row.uid)
+    },
+
+    /**
+     * Devices whose data budget is used up leave their wave, which would otherwise wait until the next month.
+     */
+    postpone: (tenant_id: string, now: string) =>
+      db
         .updateTable('devices')
         .set(noRequest)
-        .where('tenant_id', '=', tenant_id)
         .where(isWanted)
-        .execute()
-      await db.deleteFrom('update_waves').where('tenant_id', '=', tenant_id).execute()
-    },
+        .where('update_asked_at', 'is', null)
+        .where('tenant_id', '=', tenant_id)
+        .where(stopsUpdates(monthOf(now)))
+        .execute(),
 
     wave: (tenant_id: string) =>
       db.selectFrom('update_waves').selectAll().where('tenant_id', '=', tenant_id).executeTakeFirst(),
@@ -297,5 +294,3 @@ export function agentUpdateStore({ db, reader }: AllNamespaces) {
       db.deleteFrom('update_waves').where('tenant_id', '=', tenant_id).execute(),
   }
 }
-
-export type AgentUpdateStore = ReturnType<typeof agentUpdateStore>

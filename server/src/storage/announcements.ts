@@ -1,7 +1,7 @@
 // Announcements of the server's administrator.
 import type { Selectable } from 'kysely'
 import type { ServerContext, Slice } from './context.ts'
-import { pageOf } from './context.ts'
+import { isOne, pageOf } from './context.ts'
 import type { Tables } from './tables.ts'
 
 export function announcementStore({ db }: ServerContext) {
@@ -10,17 +10,10 @@ export function announcementStore({ db }: ServerContext) {
       db.selectFrom('announcements').selectAll().where('uuid', '=', uuid).executeTakeFirst(),
     insert: (row: Selectable<Tables['announcements']>) =>
       db.insertInto('announcements').values(row).execute(),
-    async remove(uuid: string): Promise<boolean> {
-      return (
-        (await db.deleteFrom('announcements').where('uuid', '=', uuid).executeTakeFirst()).numDeletedRows ===
-        1n
-      )
-    },
+    remove: (uuid: string) => isOne(db.deleteFrom('announcements').where('uuid', '=', uuid)),
     list: (slice: Slice, order: 'asc' | 'desc') =>
       pageOf(db.selectFrom('announcements'), slice, (all) =>
         all.select(['uuid', 'title', 'date']).orderBy('date', order).orderBy('uuid', order),
       ),
   }
 }
-
-export type AnnouncementStore = ReturnType<typeof announcementStore>

@@ -13,8 +13,8 @@ export function attemptStore({ db }: ServerContext) {
         .executeTakeFirst(),
 
     /**
-     * Counts one more attempt in one statement, so that parallel guesses cannot share a count. The count
-     * lives until the moment that its first attempt set: else whoever keeps asking would never let it end.
+     * Counts an attempt in one statement, so that parallel guesses cannot share a count. The first attempt
+     * sets when the count expires; else repeated attempts would prolong it for ever.
      */
     async count(subject: string, now: string, expires_at: string): Promise<number> {
       const row = await db
@@ -49,5 +49,3 @@ export function attemptStore({ db }: ServerContext) {
     sweep: (now: string) => db.deleteFrom('attempts').where('expires_at', '<=', now).execute(),
   }
 }
-
-export type AttemptStore = ReturnType<typeof attemptStore>

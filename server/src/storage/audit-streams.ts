@@ -1,8 +1,8 @@
 // Audit streams of one namespace with their dead letters, and which streams of all namespaces are due. On
-// PostgreSQL a stream belongs to the node that delivers it: another node takes it over when that one has
-// stopped or is lost (nodes.ts), and whatever the former node then writes is refused.
+// PostgreSQL one node delivers a stream; when it stops or is lost, another takes over and the former one's
+// writes are refused.
 import { sql, type Insertable, type Selectable, type Updateable } from 'kysely'
-import { offsetOf, type AllNamespaces, type NamespaceContext, type Slice } from './context.ts'
+import { isOne, offsetOf, type AllNamespaces, type NamespaceContext, type Slice } from './context.ts'
 import type { Tables } from './tables.ts'
 
 export type AuditStreamRow = Selectable<Tables['audit_streams']>
@@ -27,31 +27,24 @@ export function auditStreamStore(context: NamespaceContext) {
       context.insert('audit_streams', row).execute(),
     save: (uid: string, change: Updateable<Tables['audit_streams']>) =>
       context.update('audit_streams').set(change).where('uid', '=', uid).execute(),
-    async remove(uid: string): Promise<boolean> {
-      const { numDeletedRows } = await context
-        .remove('audit_streams')
-        .where('uid', '=', uid)
-        .executeTakeFirst()
-      return numDeletedRows === 1n
-    },
+    remove: (uid: string) => isOne(context.remove('audit_streams').where('uid', '=', uid)),
     /**
-     * Saves what its node found out. False: another node has the stream, its receiver changed, or it is gone.
+     * Saves the result of a delivery. False: another node has the stream, its receiver changed, or it is
+     * gone.
      */
-    async saveAttempt(
+    saveAttempt: (
       { uid, node, receiver }: Pick<AuditStreamRow, 'uid' | 'node' | 'receiver'>,
       change: Updateable<Tables['audit_streams']>,
-    ): Promise<boolean> {
-      const { numUpdatedRows } = await context
-        .update('audit_streams')
-        .set(change)
-        .where('uid', '=', uid)
-        .where('node', '=', node)
-        .where('receiver', '=', receiver)
-        .executeTakeFirst()
-      return numUpdatedRows === 1n
-    },
+    ) =>
+      isOne(
+        context
+          .update('audit_streams')
+          .set(change)
+          .where('uid', '=', uid)
+          .where('node', '=', node)
+          .where('receiver', '=', receiver),
+      ),
 
-    /** How many dead letters each of these streams has. */
     async letterCounts(streams: readonly string[]): Promise<Map<string, number>> {
       if (streams.length === 0) return new Map()
       const rows = await context
@@ -74,7 +67,7 @@ export function auditStreamStore(context: NamespaceContext) {
         .executeTakeFirstOrThrow()
       return { items, total: n }
     },
-    /** The dead letters that can be sent again: this one, or all. */
+    /** Queues this dead letter, or all that can be sent again. */
     async queueLetters(stream: string, id: number | undefined): Promise<DeadLetterRow[]> {
       const all = context
         .update('audit_dead_letters')
@@ -83,13 +76,11 @@ export function auditStreamStore(context: NamespaceContext) {
         .where('reason', '=', 'unsent')
       return (id === undefined ? all : all.where('id', '=', id)).returningAll().execute()
     },
-    /** The one that is sent again next. */
     queuedLetter: (stream: string): Promise<DeadLetterRow | undefined> =>
       letters(stream).selectAll().where('queued', '=', 1).orderBy('id').limit(1).executeTakeFirst(),
-    /** The one that was added last. */
     newestLetter: (stream: string): Promise<DeadLetterRow | undefined> =>
       letters(stream).selectAll().orderBy('id', 'desc').limit(1).executeTakeFirst(),
-    /** Adds one, and removes the oldest that are too many. */
+    /** Adds a dead letter, and removes the oldest above the limit. */
     async addLetter(letter: NewLetter, most: number): Promise<void> {
       await context.insert('audit_dead_letters', letter).execute()
       const edge = await letters(letter.stream)
@@ -111,14 +102,12 @@ export function auditStreamStore(context: NamespaceContext) {
   }
 }
 
-export type AuditStreamStore = ReturnType<typeof auditStreamStore>
-
 /** Streams of all namespaces, for the node that delivers them. */
 export function auditStreamQueue({ db, reader }: AllNamespaces) {
   return {
     /**
-     * Enabled streams that have something to send, that no other node has, and whose time has come; those
-     * that waited longest come first. `busy` are left out.
+     * Enabled streams that have something to send, are due, and belong to no other node, longest waiting
+     * first.
      */
     async due(node: string, now: string, busy: readonly string[], limit: number): Promise<string[]> {
       const query = reader
@@ -148,7 +137,7 @@ export function auditStreamQueue({ db, reader }: AllNamespaces) {
       ).execute()
       return rows.map(({ uid }) => uid)
     },
-    /** Takes a stream for the node. Undefined: another node was quicker, or it is not due any more. */
+    /** Takes a stream for the node. Undefined: another node has it, or it is no longer due. */
     claim: (uid: string, node: string, now: string): Promise<AuditStreamRow | undefined> =>
       db
         .updateTable('audit_streams')
@@ -159,10 +148,8 @@ export function auditStreamQueue({ db, reader }: AllNamespaces) {
         .where(free(node))
         .returningAll()
         .executeTakeFirst(),
-    /** Lets go of everything that the node has. */
     release: (node: string) =>
       db.updateTable('audit_streams').set({ node: '' }).where('node', '=', node).execute(),
-    /** How many streams are switched on, and how many of them fail. */
     async figures(): Promise<{ sending: number; failing: number }> {
       const rows = await reader
         .selectFrom('audit_streams')
@@ -177,7 +164,6 @@ export function auditStreamQueue({ db, reader }: AllNamespaces) {
   }
 }
 
-/** The stream is nobody's, the node's own, or of a node that is gone. */
 const free = (node: string) =>
   sql<boolean>`(audit_streams.node = '' or audit_streams.node = ${node}
     or not exists (select 1 from nodes where nodes.id = audit_streams.node))`

@@ -17,11 +17,9 @@ export interface AuditTables {
     target_kind: string
     target_id: string
     target_name: string
-    /** Canonical JSON. */
     detail: string
     hash: string
   }
-  /** The newest entry of each log, and the oldest that is kept with the hash before it. */
   audit_heads: {
     tenant_id: TenantId
     seq: number
@@ -30,7 +28,6 @@ export interface AuditTables {
     first_seq: number
     first_hash: string
   }
-  /** Where audit logs are sent. */
   audit_streams: {
     uid: string
     tenant_id: TenantId
@@ -38,9 +35,7 @@ export interface AuditTables {
     /** Sealed JSON {url, secret, ca}. */
     receiver: string
     enable: Flag
-    /** The newest entry that the receiver has taken. */
     sent_seq: number
-    /** Since the last success. */
     failures: Generated<number>
     error: Generated<string>
     /** Moments, or empty. */
@@ -52,17 +47,15 @@ export interface AuditTables {
     node: Generated<string>
     created_at: string
   }
-  /** Ranges of entries that the receiver of a stream did not take in time. */
   audit_dead_letters: {
     id: Generated<number>
     tenant_id: TenantId
     stream: string
     from_seq: number
     to_seq: number
-    /** trimmed: the log does not have them any more. */
+    /** trimmed: the log no longer has them. */
     reason: 'unsent' | 'trimmed'
     error: string
-    /** They are to be sent again. */
     queued: Generated<Flag>
     at: string
   }

@@ -1,5 +1,6 @@
 // The audit log of one namespace (or of the server itself, whose tenant_id is empty): entries, and the head
 // of their chain. Entries are only ever added at the end and removed from the beginning.
+import { entryColumns as columns } from '@hawser/contract/audit-chain'
 import { CompiledQuery, sql, type Kysely, type Selectable } from 'kysely'
 import type { AllNamespaces, NamespaceContext, Select } from './context.ts'
 import { locked } from './context.ts'
@@ -9,7 +10,7 @@ export type AuditRow = Omit<Selectable<Tables['audit_entries']>, 'tenant_id'>
 export type AuditHeadRow = Omit<Selectable<Tables['audit_heads']>, 'tenant_id'>
 
 export interface AuditQuery {
-  /** The beginning of the action. */
+  /** A prefix of the action. */
   readonly action?: string | undefined
   /** An id or a name. */
   readonly actor?: string | undefined
@@ -19,31 +20,15 @@ export interface AuditQuery {
   readonly to?: string | undefined
   /** Older entries than this one are about to be removed. */
   readonly oldest: number
-  /** Entries before or after this one; `after` gives the oldest first. */
+  /** Entries before or after this number; `after` lists the oldest first. */
   readonly before?: number | undefined
   readonly after?: number | undefined
   readonly limit: number
-  /** How many entries are looked at for those that fit. */
+  /** How many entries are examined. */
   readonly window: number
 }
 
-const columns = [
-  'seq',
-  'at',
-  'action',
-  'actor_kind',
-  'actor_id',
-  'actor_name',
-  'source',
-  'request_id',
-  'target_kind',
-  'target_id',
-  'target_name',
-  'detail',
-  'hash',
-] as const
-
-const entryColumns = sql.raw(`tenant_id, ${columns.join(', ')}`)
+const insertColumns = sql.raw(`tenant_id, ${columns.join(', ')}`)
 /** All but the first two. */
 const textColumns = sql.raw(
   columns
@@ -51,18 +36,15 @@ const textColumns = sql.raw(
     .map((column) => `entry.${column}`)
     .join(', '),
 )
-/** Entries of one statement. */
 const mostRows = 1_000
-/** For SQLite. */
 const moveHead =
   'update audit_heads set seq = ?, hash = ?, at = ? where tenant_id = ? and seq = ? and hash = ?'
 const insertEntry = `insert into audit_entries (tenant_id, ${columns.join(', ')})
   values (?${', ?'.repeat(columns.length)})`
 
 /**
- * The number of the last entry before a moment; one less than the first number or 0: there is none.
- * Numbers have no gaps and moments never go back, so it is found by halving, without an index that every
- * change would pay for.
+ * The number of the last entry before a moment, or one less than the first number. Found by bisection,
+ * without an index that every change would pay for: numbers have no gaps and moments never go back.
  */
 async function lastBefore(db: Kysely<Tables>, tenant_id: string, at: string): Promise<number> {
   const { rows } = await sql<{ low: number }>`with recursive span (low, high) as (
@@ -90,28 +72,28 @@ export function auditStore(
 
   return {
     head,
-    /** The head, which nobody else can move until the transaction ends. */
+    /** Locks the head until the transaction ends. */
     holdHead: (): Promise<AuditHeadRow | undefined> =>
       locked(
         context,
         context.select('audit_heads').select(['seq', 'hash', 'at', 'first_seq', 'first_hash']),
       ).executeTakeFirst(),
-    /** Keeps the head that is there already: another transaction may have been quicker. */
+    /** Another transaction's head is left as it is. */
     async begin(row: AuditHeadRow): Promise<void> {
       const { numInsertedOrUpdatedRows } = await context
         .insert('audit_heads', row)
         .onConflict((conflict) => conflict.doNothing())
         .executeTakeFirstOrThrow()
-      // Entries of a removed namespace with the same id, if the sweep has left any.
+      // The sweep may have left entries of a removed namespace with the same id.
       if (numInsertedOrUpdatedRows === 1n) await context.remove('audit_entries').execute()
     },
     /**
-     * Appends entries and moves the head, if that is still where the first of them continues; false: nothing
-     * was done. Written out, because building the statements takes longer than running them.
+     * Appends entries and moves the head; false if the head no longer precedes them. Written as SQL text,
+     * because building the statements takes longer than running them.
      */
     async append(from: Pick<AuditHeadRow, 'seq' | 'hash'>, rows: readonly AuditRow[]): Promise<boolean> {
       if (rows.length > mostRows) {
-        // A statement has no more than 65,535 parameters. Whether the head was there, the first part tells.
+        // A statement has at most 65,535 parameters. The first part shows whether the head was in place.
         const [some, rest] = [rows.slice(0, mostRows), rows.slice(mostRows)]
         return (await this.append(from, some)) && this.append(some.at(-1) ?? from, rest)
       }
@@ -122,8 +104,8 @@ export function auditStore(
         const { numAffectedRows } = await sql`with moved as (update audit_heads
           set seq = ${last.seq}, hash = ${last.hash}, at = ${last.at}
           where tenant_id = ${tenant_id} and seq = ${from.seq} and hash = ${from.hash} returning seq)
-          insert into audit_entries (${entryColumns}) select entry.tenant_id, entry.seq::bigint, ${textColumns}
-          from moved, (values ${values}) as entry (${entryColumns})`.execute(db)
+          insert into audit_entries (${insertColumns}) select entry.tenant_id, entry.seq::bigint, ${textColumns}
+          from moved, (values ${values}) as entry (${insertColumns})`.execute(db)
         return numAffectedRows === BigInt(rows.length)
       }
       const { numAffectedRows } = await db.executeQuery(
@@ -136,8 +118,8 @@ export function auditStore(
     saveHead: (change: Partial<AuditHeadRow>) => context.update('audit_heads').set(change).execute(),
 
     /**
-     * One page. `next` is where to go on: the work of a call is bounded, so a page may be empty although
-     * there are more entries. Undefined: everything was looked at.
+     * One page. `next`: where the next call continues, because the work of a call is bounded and a page may
+     * be empty before the end. Undefined: all entries were examined.
      */
     async list(query: AuditQuery): Promise<{ rows: AuditRow[]; next: number | undefined }> {
       const ascending = query.after !== undefined
@@ -157,7 +139,6 @@ export function auditStore(
           .where('seq', '<=', high)
           .orderBy('seq', ascending ? 'asc' : 'desc')
       const { action, actor, target, source } = query
-      // Without a filter every entry fits, and `limit` bounds the work.
       const edge =
         (action ?? actor ?? target ?? source) === undefined
           ? undefined
@@ -177,7 +158,7 @@ export function auditStore(
 
 function fitting(query: Select<'audit_entries'>, { action, actor, target, source }: AuditQuery) {
   let fits = query
-  // An action has no character that is after `~`.
+  // `~` sorts after every character of an action.
   if (action !== undefined) fits = fits.where('action', '>=', action).where('action', '<', `${action}~`)
   if (actor !== undefined)
     fits = fits.where((eb) => eb.or([eb('actor_id', '=', actor), eb('actor_name', '=', actor)]))
@@ -187,10 +168,9 @@ function fitting(query: Select<'audit_entries'>, { action, actor, target, source
   return fits
 }
 
-/** The logs of all namespaces, for the sweep. */
 export function auditLogStore({ db, reader }: AllNamespaces) {
   return {
-    /** Each log that has entries, and how many days it keeps them; null: it is the server's own. */
+    /** Logs with entries and their retention in days; null: the server's own log. */
     retentions: () =>
       reader
         .selectFrom('audit_heads')
@@ -198,7 +178,6 @@ export function auditLogStore({ db, reader }: AllNamespaces) {
         .select(['audit_heads.tenant_id', 'namespaces.audit_retention_days'])
         .orderBy('audit_heads.tenant_id')
         .execute(),
-    /** The last entry of a log before a moment. */
     lastBefore: async (tenant_id: string, at: string) =>
       reader
         .selectFrom('audit_entries')
@@ -206,7 +185,7 @@ export function auditLogStore({ db, reader }: AllNamespaces) {
         .where('tenant_id', '=', tenant_id)
         .where('seq', '=', await lastBefore(reader, tenant_id, at))
         .executeTakeFirst(),
-    /** Logs that have entries and no head: those of removed namespaces. Looks at one entry of each log. */
+    /** Logs without a head: those of removed namespaces. Looks at one entry of each log. */
     async headless(): Promise<string[]> {
       const { rows } = await sql<{ tenant_id: string }>`with recursive logs (tenant_id) as (
           select (select min(tenant_id) from audit_entries)
@@ -220,8 +199,8 @@ export function auditLogStore({ db, reader }: AllNamespaces) {
       return rows.map(({ tenant_id }) => tenant_id)
     },
     /**
-     * Removes entries that the head no longer includes, at most `step` of them; without a head all go. False:
-     * there are none left.
+     * Removes at most `step` entries that the head no longer includes (all, without a head). False: none are
+     * left.
      */
     async removeOld(tenant_id: string, step: number): Promise<boolean> {
       const { rows } = await sql<{ oldest: number | null; first_seq: number | null }>`select
@@ -235,7 +214,6 @@ export function auditLogStore({ db, reader }: AllNamespaces) {
         .deleteFrom('audit_entries')
         .where('tenant_id', '=', tenant_id)
         .where('seq', '<', end)
-        // A namespace may have come back with this id.
         .where((eb) =>
           eb.not(
             eb.exists(
@@ -252,5 +230,3 @@ export function auditLogStore({ db, reader }: AllNamespaces) {
     },
   }
 }
-
-export type AuditStore = ReturnType<typeof auditStore>

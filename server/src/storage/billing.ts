@@ -1,8 +1,7 @@
-// What billing keeps beside the namespaces themselves: places of deleted devices, news for the payment
-// provider, events that it sent, and attempts whose outcome is not known. What is not bound to one namespace
-// here is asked by the provider's ids.
+// Places of deleted devices, reports for the payment provider, events from it, and attempts with unknown
+// outcome. Data of several namespaces are found by the provider's ids.
 import { sql, type Selectable } from 'kysely'
-import type { AllNamespaces, NamespaceContext } from './context.ts'
+import { insertNew, type AllNamespaces, type NamespaceContext } from './context.ts'
 import { jsonField } from './filter-sql.ts'
 import type { NamespaceRow } from './namespaces.ts'
 import type { Tables } from './tables.ts'
@@ -17,10 +16,8 @@ export interface BillingCustomer {
   readonly customer_id: string
 }
 
-/** Of one namespace. */
 export function removedDeviceStore(context: NamespaceContext) {
   return {
-    /** Devices that keep a place since then. */
     async list(since: string): Promise<string[]> {
       const rows = await context
         .select('removed_devices')
@@ -38,63 +35,12 @@ export function removedDeviceStore(context: NamespaceContext) {
   }
 }
 
-export function billingStore(context: AllNamespaces) {
-  const { db, dialect } = context
-  const active = () =>
-    dialect === 'sqlite'
-      ? sql`(billing ->> 'active') = 1`
-      : sql`(cast(billing as json) ->> 'active') = 'true'`
+function attemptsAtProvider({ db }: AllNamespaces) {
   return {
-    findByCustomer: (customer_id: string): Promise<NamespaceRow | undefined> =>
-      db
-        .selectFrom('namespaces')
-        .selectAll()
-        .where(
-          jsonField(dialect, 'billing', 'customer_id', 'text') as ReturnType<typeof sql<string>>,
-          '=',
-          customer_id,
-        )
-        .executeTakeFirst(),
-
-    /** Makes the limits those of a server with a payment provider, or without one. */
-    async applyLimits(billed: boolean): Promise<void> {
-      const limit = billed
-        ? sql<number>`case when billing is not null and ${active()} then -1 else free_devices end`
-        : sql<number>`-1`
-      await db
-        .updateTable('namespaces')
-        .set({ max_devices: limit })
-        .where('free_devices', 'is not', null)
-        .where('max_devices', '<>', limit)
-        .execute()
-    },
-
-    /** Customers about whom the provider was last asked before this moment. */
-    async customersAskedBefore(moment: string): Promise<BillingCustomer[]> {
-      const field = (name: string) =>
-        jsonField(dialect, 'billing', name, 'text') as ReturnType<typeof sql<string>>
-      return db
-        .selectFrom('namespaces')
-        .select(['tenant_id', field('customer_id').as('customer_id')])
-        .where('billing', 'is not', null)
-        .where(field('updated_at'), '<', moment)
-        .execute()
-    },
-
-    async isKnownEvent(id: string): Promise<boolean> {
-      return (
-        (await db.selectFrom('billing_events').select('id').where('id', '=', id).executeTakeFirst()) !==
-        undefined
-      )
-    },
-    rememberEvent: (id: string, received_at: string) =>
-      db
-        .insertInto('billing_events')
-        .values({ id, received_at })
-        .onConflict((conflict) => conflict.doNothing())
-        .execute(),
-
-    /** The attempt that the namespace has, or a new one with this key. One at a time, for all nodes. */
+    /**
+     * The namespace's attempt, or a new one with this key: one at a time for all nodes, so that nothing is
+     * created twice.
+     */
     attempt: (tenant_id: string, what: string, key: string): Promise<BillingAttempt> =>
       db
         .insertInto('billing_attempts')
@@ -104,7 +50,7 @@ export function billingStore(context: AllNamespaces) {
         )
         .returningAll()
         .executeTakeFirstOrThrow(),
-    /** Stores the parameters of the first call, and gives those that count; undefined: the key has gone. */
+    /** Stores the parameters of the first call; returns those that count, or undefined when the key is gone. */
     async beginAttempt(
       tenant_id: string,
       what: string,
@@ -129,8 +75,11 @@ export function billingStore(context: AllNamespaces) {
         .where('what', '=', what)
         .where('key', '=', key)
         .execute(),
+  }
+}
 
-    /** There is news about how many devices the subscription is for. */
+function usageReports({ db }: AllNamespaces) {
+  return {
     report: (subscription_id: string, tenant_id: string) =>
       db
         .insertInto('usage_reports')
@@ -139,7 +88,7 @@ export function billingStore(context: AllNamespaces) {
           conflict.column('subscription_id').doUpdateSet({ version: sql`usage_reports.version + 1` }),
         )
         .execute(),
-    /** The customer pays for this subscription and for another one of the same namespace. */
+    /** Notes an extra subscription of the same namespace. */
     reportExtra: (subscription_id: string, tenant_id: string, customer_id: string) =>
       db
         .insertInto('usage_reports')
@@ -160,7 +109,7 @@ export function billingStore(context: AllNamespaces) {
         .orderBy('due_at')
         .limit(limit)
         .execute(),
-    /** Nobody else takes it until then; undefined when somebody did. */
+    /** Reserves a report; undefined when another node has it. */
     claimReport: (report: UsageReport, until: string): Promise<UsageReport | undefined> =>
       db
         .updateTable('usage_reports')
@@ -175,7 +124,7 @@ export function billingStore(context: AllNamespaces) {
         .set({ due_at, ...(wanted === undefined ? {} : { wanted }) })
         .where('subscription_id', '=', subscription_id)
         .execute(),
-    /** What happened while it was being told is told next. */
+    /** Ends a report that was sent; later changes make it due again. */
     async endReport({
       subscription_id,
       version,
@@ -191,6 +140,61 @@ export function billingStore(context: AllNamespaces) {
         .where('subscription_id', '=', subscription_id)
         .execute()
     },
+  }
+}
+
+export function billingStore(context: AllNamespaces) {
+  const { db, dialect } = context
+  const active = () =>
+    dialect === 'sqlite'
+      ? sql`(billing ->> 'active') = 1`
+      : sql`(cast(billing as json) ->> 'active') = 'true'`
+  return {
+    findByCustomer: (customer_id: string): Promise<NamespaceRow | undefined> =>
+      db
+        .selectFrom('namespaces')
+        .selectAll()
+        .where(
+          jsonField(dialect, 'billing', 'customer_id', 'text') as ReturnType<typeof sql<string>>,
+          '=',
+          customer_id,
+        )
+        .executeTakeFirst(),
+
+    async applyLimits(billed: boolean): Promise<void> {
+      const limit = billed
+        ? sql<number>`case when billing is not null and ${active()} then -1 else free_devices end`
+        : sql<number>`-1`
+      await db
+        .updateTable('namespaces')
+        .set({ max_devices: limit })
+        .where('free_devices', 'is not', null)
+        .where('max_devices', '<>', limit)
+        .execute()
+    },
+
+    async customersAskedBefore(moment: string): Promise<BillingCustomer[]> {
+      const field = (name: string) =>
+        jsonField(dialect, 'billing', name, 'text') as ReturnType<typeof sql<string>>
+      return db
+        .selectFrom('namespaces')
+        .select(['tenant_id', field('customer_id').as('customer_id')])
+        .where('billing', 'is not', null)
+        .where(field('updated_at'), '<', moment)
+        .execute()
+    },
+
+    async isKnownEvent(id: string): Promise<boolean> {
+      return (
+        (await db.selectFrom('billing_events').select('id').where('id', '=', id).executeTakeFirst()) !==
+        undefined
+      )
+    },
+    rememberEvent: (id: string, received_at: string) =>
+      insertNew(db.insertInto('billing_events').values({ id, received_at })),
+
+    ...attemptsAtProvider(context),
+    ...usageReports(context),
 
     async sweep({ places, events }: { places: string; events: string }): Promise<void> {
       await db.deleteFrom('removed_devices').where('removed_at', '<=', places).execute()
@@ -198,5 +202,3 @@ export function billingStore(context: AllNamespaces) {
     },
   }
 }
-
-export type BillingStore = ReturnType<typeof billingStore>

@@ -1,21 +1,19 @@
-// Monthly data budgets. A namespace's own store manages them; the other one judges them after batches
-// of bytes of many namespaces. The sums of tags walk over many devices, so they are read on the
-// connection for lists.
+// Monthly data budgets. A namespace's store manages them; the other store judges them after batches of bytes
+// of many namespaces. Sums of tags cover many devices, so they are read on the connection for lists.
 import type { BudgetState } from '@hawser/contract/budgets'
 import { sql, type Insertable, type Selectable, type SqlBool, type Updateable } from 'kysely'
-import { offsetOf, type AllNamespaces, type NamespaceContext, type Slice } from './context.ts'
+import { isOne, offsetOf, type AllNamespaces, type NamespaceContext, type Slice } from './context.ts'
 import type { Tables } from './tables.ts'
 
 export type BudgetRow = Selectable<Tables['data_budgets']>
 
-/** What was found about a budget, and the row as it was read before. */
 export interface BudgetResult {
   readonly row: BudgetRow
   readonly month: string
   readonly used: number
   readonly state: BudgetState
   readonly told: BudgetState
-  /** People are to get an e-mail about `told`. */
+  /** An e-mail about `told` is due. */
   readonly isNews: boolean
 }
 
@@ -30,29 +28,24 @@ export function budgetStore(context: NamespaceContext) {
         .executeTakeFirstOrThrow()
       return n
     },
-    /** Oldest first. */
     list: (slice: Slice): Promise<BudgetRow[]> =>
       mine().selectAll().orderBy('id').limit(slice.per_page).offset(offsetOf(slice)).execute(),
     async insert(row: Omit<Insertable<Tables['data_budgets']>, 'tenant_id' | 'id'>): Promise<number> {
       return (await context.insert('data_budgets', row).returning('id').executeTakeFirstOrThrow()).id
     },
     /** Gives false when there is no such budget. */
-    async save(id: number, change: Updateable<Tables['data_budgets']>): Promise<boolean> {
-      const found = await context.update('data_budgets').set(change).where('id', '=', id).executeTakeFirst()
-      return found.numUpdatedRows === 1n
-    },
+    save: (id: number, change: Updateable<Tables['data_budgets']>) =>
+      isOne(context.update('data_budgets').set(change).where('id', '=', id)),
     /** Gives the budget as it was. */
     remove: (id: number): Promise<BudgetRow | undefined> =>
       context.remove('data_budgets').where('id', '=', id).returningAll().executeTakeFirst(),
 
-    /** The budgets of these devices and of these tags. */
     concerning: (uids: readonly string[], tags: readonly string[]): Promise<BudgetRow[]> =>
       mine()
         .selectAll()
         .where((eb) => eb.or([eb('device', 'in', uids), ...(tags.length > 0 ? [eb('tag', 'in', tags)] : [])]))
         .execute(),
 
-    /** Whether a budget that the device is over in this month stops its recordings. */
     async stopsRecordings(uid: string, month: string): Promise<boolean> {
       const its = context.select('devices').select('id').where('uid', '=', uid)
       const tags = context.select('device_tags').select('tag').where('device_id', 'in', its)
@@ -67,13 +60,13 @@ export function budgetStore(context: NamespaceContext) {
       return row !== undefined
     },
 
-    /** A tag has another name; if that one has a budget already, both stay as they are. */
+    /** Renames the tag of a budget, unless the new tag has a budget already. */
     async renameTag(from: string, to: string): Promise<void> {
       const taken = await mine().select('id').where('tag', '=', to).executeTakeFirst()
       if (!taken) await context.update('data_budgets').set({ tag: to }).where('tag', '=', from).execute()
     },
 
-    /** A device replaces another one and gets its budget, if it has none. */
+    /** Moves the budget of a replaced device to its successor, unless that has one. */
     async moveToDevice(from: string, to: string): Promise<void> {
       const taken = await mine().select('id').where('device', '=', to).executeTakeFirst()
       if (!taken)
@@ -82,30 +75,26 @@ export function budgetStore(context: NamespaceContext) {
   }
 }
 
-export type BudgetStore = ReturnType<typeof budgetStore>
-
 const bytes = sql`traffic.idle_received + traffic.idle_sent + traffic.session_received + traffic.session_sent`
 
-export function budgetJudgementStore({ db, reader, dialect }: AllNamespaces) {
+export function budgetJudgementStore(context: AllNamespaces) {
+  const { db, reader, dialect } = context
   const integer = (value: ReturnType<typeof sql>) =>
     dialect === 'sqlite' ? sql<number>`cast(${value} as integer)` : sql<number>`(${value})::bigint`
-  /** The elements of a list as rows with the column `value`. */
   const each = (list: readonly unknown[]) =>
     dialect === 'sqlite'
       ? sql`json_each(${JSON.stringify(list)}) as given`
       : sql`json_array_elements(${JSON.stringify(list)}::json) as given (value)`
-  /** Such a value as text. */
   const value = dialect === 'sqlite' ? sql`given.value` : sql`given.value #>> '{}'`
   const sum = integer(sql`coalesce(sum(${bytes}), 0)`)
 
   return {
-    /** The budgets that these devices have of their own. */
+    ...budgetEmails(context),
     async ofDevices(uids: readonly string[]): Promise<number[]> {
       const { rows } = await sql<{ id: number }>`select data_budgets.id from ${each(uids)}
         join data_budgets on data_budgets.device = ${value}`.execute(db)
       return rows.map(({ id }) => id)
     },
-    /** The budgets of the tags that these devices have. */
     async ofTags(uids: readonly string[]): Promise<number[]> {
       const { rows } = await sql<{ id: number }>`select distinct data_budgets.id from ${each(uids)}
         join devices on devices.uid = ${value} join device_tags on device_tags.device_id = devices.id
@@ -113,7 +102,6 @@ export function budgetJudgementStore({ db, reader, dialect }: AllNamespaces) {
           and data_budgets.tag = device_tags.tag`.execute(db)
       return rows.map(({ id }) => id)
     },
-    /** Those that were judged longest ago first. */
     async findMany(ids: readonly number[]): Promise<BudgetRow[]> {
       const { rows } = await sql<BudgetRow>`select data_budgets.* from ${each(ids)}
         join data_budgets on data_budgets.id = ${integer(value)}
@@ -121,7 +109,6 @@ export function budgetJudgementStore({ db, reader, dialect }: AllNamespaces) {
       return rows
     },
 
-    /** What these devices have used from this day on, by their budgets. */
     async usedByDevices(ids: readonly number[], since: string): Promise<Map<number, number>> {
       const { rows } = await sql<{ id: number; used: number }>`select data_budgets.id, ${sum} as used
         from ${each(ids)} join data_budgets on data_budgets.id = ${integer(value)}
@@ -130,8 +117,8 @@ export function budgetJudgementStore({ db, reader, dialect }: AllNamespaces) {
       return new Map(rows.map(({ id, used }) => [id, used]))
     },
     /**
-     * What all devices with the tag have used together from this day on; so many devices at a time, so that
-     * lists wait for none of them long.
+     * Bytes of all devices with the tag from this day on, read `step` devices at a time so that lists need
+     * not wait.
      */
     async usedByTag(tenant_id: string, tag: string, since: string, step = 1_000): Promise<number> {
       let total = 0
@@ -149,9 +136,7 @@ export function budgetJudgementStore({ db, reader, dialect }: AllNamespaces) {
       return total
     },
 
-    /**
-     * Writes what was found, unless the budget has changed since it was read. Gives the ids of the written.
-     */
+    /** Saves judgements of budgets that have not changed since they were read; returns their ids. */
     async save(judgements: readonly BudgetResult[], now: string): Promise<Set<number>> {
       const list = judgements.map(({ row, month, used, state, told, isNews }) => [
         row.id,
@@ -173,8 +158,11 @@ export function budgetJudgementStore({ db, reader, dialect }: AllNamespaces) {
         returning data_budgets.id`.execute(db)
       return new Set(rows.map(({ id }) => id))
     },
+  }
+}
 
-    /** The e-mails about these budgets, on their way since then or before, are sent. */
+function budgetEmails({ db }: AllNamespaces) {
+  return {
     async emailed(ids: readonly number[], since: string): Promise<void> {
       await db
         .updateTable('data_budgets')
@@ -183,10 +171,7 @@ export function budgetJudgementStore({ db, reader, dialect }: AllNamespaces) {
         .where('emailing_since', '<=', since)
         .execute()
     },
-    /**
-     * Budgets whose e-mails have been on their way since before then: whoever sent them has crashed. They are
-     * on their way since `now`, so nobody else gets them.
-     */
+    /** Claims budgets whose e-mail has been under way since before that moment: their sender has crashed. */
     async takeUnsent(before: string, now: string, most: number): Promise<BudgetRow[]> {
       const isLate = sql<SqlBool>`emailing_since <> '' and emailing_since < ${before}`
       return db
@@ -198,7 +183,6 @@ export function budgetJudgementStore({ db, reader, dialect }: AllNamespaces) {
         .execute()
     },
 
-    /** Who gets e-mails about the budgets of a namespace, at their confirmed addresses. */
     async recipients(tenant_id: string, most: number): Promise<{ name: string; address: string }[]> {
       const rows = await db
         .selectFrom('members')
@@ -216,7 +200,7 @@ export function budgetJudgementStore({ db, reader, dialect }: AllNamespaces) {
   }
 }
 
-/** A condition on devices: a budget that they are over in this month stops the updates of their agents. */
+/** Matches devices whose budget is used up in this month and stops agent updates. */
 export const stopsUpdates = (month: string) => {
   const isOver = sql`data_budgets.stop_updates = 1 and data_budgets.state = 'over' and data_budgets.month = ${month}`
   return sql<SqlBool>`(exists (select 1 from data_budgets

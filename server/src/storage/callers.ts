@@ -1,6 +1,6 @@
-// The questions of those who must learn first which namespace a caller is about. The gate asks two of them on
-// every request: one point look-up each, joined, so that a removed member, a changed role or a deleted key
-// counts from the very next request.
+// Look-ups by callers whose namespace is not known yet. The gate makes two of them on every request: one
+// joined point look-up each, so that a removed member, a changed role or a deleted key counts from the next
+// request.
 import type { Role } from '@hawser/contract/access'
 import { sql } from 'kysely'
 import type { AllNamespaces } from './context.ts'
@@ -11,7 +11,7 @@ export interface UserStanding {
   kept_token: string | null
   role: Role | null
   member_epoch: string | null
-  /** When the sign-in that was asked about was last used, as far as it is noted; null: it was ended. */
+  /** When the sign-in was last used, roughly; null: it has ended. */
   used_at: string | null
 }
 
@@ -24,7 +24,6 @@ export interface KeyStanding {
   creator_role: Role
 }
 
-/** A key, with the membership of its maker. */
 export interface NamedKey {
   role: Role
   created_by: string
@@ -48,16 +47,13 @@ export function callerStore({ db }: AllNamespaces) {
       db,
     )
   return {
-    /** A user, with the role in the named namespace if there is one, and whether the sign-in is there. */
     async user(id: string, tenant_id: string, sign_in = ''): Promise<UserStanding | undefined> {
       return (await db.executeQuery<UserStanding>({ ...userQuery, parameters: [tenant_id, sign_in, id] }))
         .rows[0]
     },
-    /** A key with its namespace and the present role of its maker; none when the maker has left. */
     async key(hash: string): Promise<KeyStanding | undefined> {
       return (await db.executeQuery<KeyStanding>({ ...keyQuery, parameters: [hash] })).rows[0]
     },
-    /** A key by its name, as `key`. */
     keyNamed: (tenant_id: string, name: string): Promise<NamedKey | undefined> =>
       db
         .selectFrom('api_keys')
@@ -71,20 +67,14 @@ export function callerStore({ db }: AllNamespaces) {
         .where('api_keys.tenant_id', '=', tenant_id)
         .where('api_keys.name', '=', name)
         .executeTakeFirst(),
-    /** The namespace of an API key, whether or not it may still be used. */
     async namespaceOfKey(hash: string): Promise<string | undefined> {
       return (await db.selectFrom('api_keys').select('tenant_id').where('hash', '=', hash).executeTakeFirst())
         ?.tenant_id
     },
-    /**
-     * The namespace of a device: its uid alone names it, since the namespace is part of what the uid is made
-     * of.
-     */
+    /** The uid alone identifies the namespace, which is part of what it is derived from. */
     async namespaceOfDevice(uid: string): Promise<string | undefined> {
       return (await db.selectFrom('devices').select('tenant_id').where('uid', '=', uid).executeTakeFirst())
         ?.tenant_id
     },
   }
 }
-
-export type CallerStore = ReturnType<typeof callerStore>

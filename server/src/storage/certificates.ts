@@ -1,12 +1,11 @@
-// TLS certificates from an ACME server, private keys sealed. All nodes of an installation use the same
-// certificate, and the one that holds the lease of its name orders it.
+// TLS certificates from an ACME server, private keys sealed. All nodes share a certificate; the node that
+// holds the lease of its name orders it.
 import type { Selectable } from 'kysely'
 import type { ServerContext } from './context.ts'
 import type { Tables } from './tables.ts'
 
 export type CertificateRow = Selectable<Tables['certificates']>
 
-/** Of which ACME server, and for which name. */
 export type CertificateName = Pick<CertificateRow, 'directory' | 'name'>
 
 export function certificateStore({ db }: ServerContext) {
@@ -26,8 +25,8 @@ export function certificateStore({ db }: ServerContext) {
         .where('name', '=', name)
         .executeTakeFirst(),
     /**
-     * Takes the lease until `ends_at`, unless somebody else holds it; the row as it is then, or undefined.
-     * It makes the row of a name that has none.
+     * Takes the lease until `ends_at` and returns the row, which it creates where needed; undefined: another
+     * node holds it.
      */
     lease: (
       which: CertificateName,
@@ -51,7 +50,6 @@ export function certificateStore({ db }: ServerContext) {
         )
         .returningAll()
         .executeTakeFirst(),
-    /** Ends the lease, and nothing else. */
     release: (which: CertificateName) => save(which, {}),
     issued: (which: CertificateName, chain: string, private_key: string) =>
       save(which, { chain, private_key, failures: 0, retry_at: '' }),
@@ -84,7 +82,6 @@ export function certificateStore({ db }: ServerContext) {
         .executeTakeFirst()
       return row?.answer
     },
-    /** Adds the answer to a challenge, and removes those that have expired. */
     async addChallenge(row: Selectable<Tables['acme_challenges']>, now: string): Promise<void> {
       await db.deleteFrom('acme_challenges').where('expires_at', '<=', now).execute()
       await db

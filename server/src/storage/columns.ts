@@ -2,5 +2,5 @@
 import type { ColumnType } from 'kysely'
 
 export type Flag = 0 | 1
-/** The namespace of a row, for good: no query can change it. */
+/** The namespace of a row; no query can change it. */
 export type TenantId = ColumnType<string, string, never>

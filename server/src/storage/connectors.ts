@@ -1,7 +1,7 @@
 // Container-engine connectors of one namespace, and which of all namespaces are switched on.
 import type { Insertable, Selectable, Updateable } from 'kysely'
 import type { AllNamespaces, NamespaceContext, Slice } from './context.ts'
-import { flag, pageOf } from './context.ts'
+import { isOne, flag, pageOf } from './context.ts'
 import type { Tables } from './tables.ts'
 
 export type ConnectorRow = Selectable<Tables['connectors']>
@@ -15,12 +15,8 @@ export function connectorStore(context: NamespaceContext) {
       context.insert('connectors', row).execute(),
     save: (uid: string, change: Updateable<Tables['connectors']>) =>
       context.update('connectors').set(change).where('uid', '=', uid).execute(),
-    async remove(uid: string): Promise<boolean> {
-      return (
-        (await context.remove('connectors').where('uid', '=', uid).executeTakeFirst()).numDeletedRows === 1n
-      )
-    },
-    /** What its supervisor found; of one that was switched off meanwhile nothing is said. */
+    remove: (uid: string) => isOne(context.remove('connectors').where('uid', '=', uid)),
+    /** Saves what its supervisor found, unless the connector was switched off. */
     saveState: (uid: string, state: string, message: string) =>
       context
         .update('connectors')
@@ -28,7 +24,7 @@ export function connectorStore(context: NamespaceContext) {
         .where('uid', '=', uid)
         .where('enable', '=', 1)
         .execute(),
-    /** Keeps the one that is there already: another node may have been quicker. */
+    /** Another node's identity is left as it is. */
     keepIdentity: (uid: string, identity: string) =>
       context
         .update('connectors')
@@ -42,8 +38,6 @@ export function connectorStore(context: NamespaceContext) {
     },
   }
 }
-
-export type ConnectorStore = ReturnType<typeof connectorStore>
 
 export function enabledConnectorStore({ db }: AllNamespaces) {
   return {

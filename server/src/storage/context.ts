@@ -1,4 +1,4 @@
-// What a store is made of: the connection to write on (a transaction, inside one), the one to read lists
+// The parts of a store: the connection to write on (a transaction, inside one), the one to read lists
 // from, and which database it is. There are three kinds of context, by what a store may see, and the compiler
 // knows no other tables than those:
 //   ServerContext      tables without a namespace: users, nodes, keys of the server
@@ -19,14 +19,13 @@ import {
 import type { Opened } from './dialects/dialect.ts'
 import type { Tables } from './tables.ts'
 
-/** A table whose rows belong to a namespace: it has a tenant_id. */
 type Namespaced = { [T in keyof Tables]: 'tenant_id' extends keyof Tables[T] ? T : never }[keyof Tables]
 
 interface Connections<DB> {
   readonly db: Kysely<DB>
   readonly reader: Kysely<DB>
   readonly dialect: Opened['name']
-  /** Whether rows that are read are to be locked for their reader; see `locked`. */
+  /** Whether rows are locked when read; see `locked`. */
   readonly locks: boolean
 }
 
@@ -34,12 +33,11 @@ export type AllNamespaces = Connections<Tables>
 export type ServerContext = Connections<Omit<Tables, Namespaced>>
 
 /**
- * The rows of one namespace. A query knows a single table, so that a join cannot bring in rows of another
- * namespace; a subquery begins here like any query.
+ * The rows of one namespace. A query knows a single table, so that no join reaches another namespace; a
+ * subquery begins here like any query.
  */
 export interface NamespaceContext extends Pick<AllNamespaces, 'dialect' | 'locks'> {
   select<T extends Namespaced>(table: T): Select<T>
-  /** As `select`, on the connection for lists. */
   read<T extends Namespaced>(table: T): Select<T>
   insert<T extends Namespaced>(
     table: T,
@@ -53,8 +51,8 @@ export type Select<T extends Namespaced> = SelectQueryBuilder<Pick<Tables, T>, T
 
 export function inNamespace(context: AllNamespaces, tenant_id: string): NamespaceContext {
   const { db, reader, dialect, locks } = context
-  // The compiler cannot follow a table that is only known as one of several. It is `devices` to it here, and
-  // the result is what the interface says.
+  // The compiler cannot follow a table that is one of several: it is `devices` here, and the interface states
+  // the result.
   const own = (table: Namespaced) => [sql.ref<string>(`${table}.tenant_id`), '=', tenant_id] as const
   const as = (table: Namespaced) => table as 'devices'
   return {
@@ -74,15 +72,26 @@ export function inNamespace(context: AllNamespaces, tenant_id: string): Namespac
 }
 
 /**
- * For a row that is read in order to be changed. Inside a transaction nobody else may change it until the
- * end: SQLite has one writer at a time anyway, PostgreSQL must be told. Not for rows that are only looked at,
- * because others wait for a lock.
+ * Locks a row that is read in order to be changed until the transaction ends. SQLite has one writer anyway;
+ * PostgreSQL needs the lock. Rows that are only looked at stay unlocked, because others would wait.
  */
 export function locked<DB, TB extends keyof DB, O>(
   { locks }: Pick<AllNamespaces, 'locks'>,
   query: SelectQueryBuilder<DB, TB, O>,
 ): SelectQueryBuilder<DB, TB, O> {
   return locks ? query.forNoKeyUpdate() : query
+}
+
+/** Inserts rows and keeps those that are there already: another call, or another node, may have been quicker. */
+export const insertNew = <DB, T extends keyof DB>(query: InsertQueryBuilder<DB, T, InsertResult>) =>
+  query.onConflict((conflict) => conflict.doNothing()).execute()
+
+/** Runs an update or a removal; whether it met exactly one row. */
+export async function isOne(query: {
+  executeTakeFirst(): Promise<UpdateResult | DeleteResult>
+}): Promise<boolean> {
+  const result = await query.executeTakeFirst()
+  return ('numUpdatedRows' in result ? result.numUpdatedRows : result.numDeletedRows) === 1n
 }
 
 export function flag(value: boolean): 0 | 1 {
@@ -98,7 +107,6 @@ export function offsetOf(slice: Slice): number {
   return (slice.page - 1) * slice.per_page
 }
 
-/** One page of what a query finds, in this order, and how many rows there are in all. */
 export async function pageOf<DB, TB extends keyof DB, Row>(
   query: SelectQueryBuilder<DB, TB, object>,
   slice: Slice,

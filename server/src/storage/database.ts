@@ -1,5 +1,5 @@
-// Opens the database that the settings name, brings its schema up to date, and offers the stores. This room
-// holds all the SQL of the server.
+// Opens the database that the settings name, migrates its schema, and offers the stores. All SQL of the
+// server is here.
 import { existsSync, mkdirSync } from 'node:fs'
 import path from 'node:path'
 import { sql } from 'kysely'
@@ -8,18 +8,16 @@ import { openSqlite } from './dialects/sqlite.ts'
 import { migrate } from './migrations/index.ts'
 
 export interface DatabaseOptions {
-  /** Empty: SQLite in `folder`. */
   readonly url: string
   readonly folder: string
   readonly now: () => string
   readonly onError: (error: Error) => void
-  /** The disk of the SQLite file is full. True if it has made room. */
+  /** Called when SQLite's disk is full; true if it has made room. */
   readonly onFull?: () => boolean
 }
 
 const file = 'hawser.db'
 
-/** Whether there is a database with our tables; makes nothing. */
 export async function isInstalled({
   url,
   folder,
@@ -37,7 +35,7 @@ export async function isInstalled({
 
 export async function openDatabase(options: DatabaseOptions): Promise<Opened & { migrated: string[] }> {
   mkdirSync(options.folder, { recursive: true, mode: 0o700 })
-  // The driver of the database that is not used is not even loaded.
+  // The unused database's driver is not loaded.
   const { openPostgres } = options.url ? await import('./dialects/postgres.ts') : { openPostgres: undefined }
   const opened = openPostgres
     ? openPostgres(options.url, options.onError)
@@ -45,7 +43,6 @@ export async function openDatabase(options: DatabaseOptions): Promise<Opened & {
   try {
     return Object.assign(opened, { migrated: await migrate(opened, options.now) })
   } catch (error) {
-    // Open connections would keep the process from ending.
     await opened[Symbol.asyncDispose]()
     throw error
   }

@@ -1,10 +1,9 @@
-// What the filters of a list of devices can ask about, and how each of it is read in both databases.
+// The filterable properties of devices, and how each is read in both databases.
 import { sql, type SqlBool } from 'kysely'
 import type { Offer } from './agent-updates.ts'
 import type { AllNamespaces } from './context.ts'
 import { containsSql, jsonField, type Column, type Columns, type Tagged } from './filter-sql.ts'
 
-/** Columns that `contains` can search by substring. */
 export const searched_columns = [
   'name',
   'mac',
@@ -16,25 +15,22 @@ export const searched_columns = [
   'info_platform',
 ] as const
 
-/** What a filter asks about and no row has. */
+/** Facts that a filter needs and no row has. */
 export interface Known {
-  /** Devices that may be accepted, for filters by `acceptable`: all of them unless it says which. */
+  /** Devices that may be accepted, for filters by `acceptable`: all of them unless listed. */
   readonly room?: 'all' | readonly string[] | undefined
-  /** The agent that is offered, for filters by `agent.outdated`: without it none is outdated. */
   readonly offer?: OfferedBuild | undefined
 }
 
-/** What the server offers to agents, and so which of them are outdated. */
 export interface OfferedBuild extends Offer {
   readonly version: string
-  /** Builds that are newer than the one that is offered. */
+  /** Builds newer than the offered one. */
   readonly newer: readonly string[]
 }
 
 /**
- * Three letters make a trigram; shorter texts have none and are looked for row by row. The trigrams also
- * ignore the case of letters beyond ASCII, which no other way of searching does: what they find is looked at
- * once more.
+ * Trigrams need three letters; shorter texts are searched row by row. They also ignore the case of letters
+ * beyond ASCII, unlike every other search, so what they find is checked again.
  */
 function searchSqlite(column: string) {
   const match = (text: string) =>
@@ -47,27 +43,27 @@ function searchSqlite(column: string) {
   return { match, search }
 }
 
-/** As an answer shows it: not accepted yet, and the namespace has room for the device. */
+/** Not accepted yet, and the namespace has room for the device. */
 function acceptable(room: Known['room'] = 'all') {
   if (room.length === 0) return sql`0`
   const hasRoom = room === 'all' ? sql`1 = 1` : sql`devices.uid in (${sql.join([...room])})`
   return sql`(case when devices.status <> 'accepted' and ${hasRoom} then 1 else 0 end)`
 }
 
-/** As an answer shows it: the agent is one of ours and older than the one that the server offers for its processor. */
+/** The agent is ours and older than the offered build for its processor. */
 function outdated(tenant_id: string, offer: OfferedBuild | undefined): Pick<Column, 'sql' | 'among'> {
   if (!offer || offer.arches.length === 0) return { sql: sql`0` }
   const { build, arches, version, newer } = offer
   const isOld = sql`devices.agent_ability <> '' and devices.info_arch in (${sql.join([...arches])})
     and devices.agent_build not in (${sql.join([build, ...newer])})
     and not (devices.agent_build = '' and devices.info_version = ${`hawser-${version}`})`
-  // Where all are up to date, two steps in the index of builds find that out.
-  const beside = (side: '<' | '>') =>
+  // Two steps in the index of builds suffice where all are up to date.
+  const onSide = (side: '<' | '>') =>
     sql`(devices.tenant_id = ${tenant_id} and devices.agent_ability <> '' and devices.agent_build ${sql.raw(side)} ${build})`
   return {
     sql: sql`(case when ${isOld} then 1 else 0 end)`,
     among: (value) =>
-      value === true ? sql<SqlBool>`((${beside('<')} or ${beside('>')}) and ${isOld})` : undefined,
+      value === true ? sql<SqlBool>`((${onSide('<')} or ${onSide('>')}) and ${isOld})` : undefined,
   }
 }
 
@@ -115,7 +111,7 @@ export function columnsOf(
       kind: 'tags',
       tagged: (wanted: Tagged, indexed: boolean) => {
         if (typeof wanted === 'object' && wanted.length === 0) return sql<SqlBool>`1 = 0`
-        // A device has few tags: without the plus SQLite would look for each of the wanted ones instead.
+        // A device has few tags: without the plus SQLite would look up each wanted one instead.
         const plus = dialect === 'sqlite' && !indexed ? sql`+` : sql``
         const which =
           typeof wanted === 'string'

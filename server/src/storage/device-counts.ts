@@ -5,7 +5,7 @@ import { sql, type SqlBool } from 'kysely'
 import { inNamespace, type AllNamespaces, type Select } from './context.ts'
 import { containsSql } from './filter-sql.ts'
 
-/** How many devices have the commonest of some tags: at least so many have any of them. */
+/** A lower bound for the devices that have any of these tags: the count of the commonest. */
 export async function commonest(
   context: AllNamespaces,
   tenant_id: string,
@@ -36,7 +36,6 @@ export async function commonest(
   return Math.max(...tags.map(countOf))
 }
 
-/** From counters: all devices of these statuses, or those with exactly one tag. */
 export async function counted(
   context: AllNamespaces,
   tenant_id: string,
@@ -48,7 +47,7 @@ export async function counted(
   const tags = only?.property === 'tags' && only.operator === 'eq' ? [only.value].flat() : undefined
   if (groups.length > 0 && tags === undefined) return undefined
   if (tags?.length === 0) return 0
-  // A device may have several of several tags, and would be counted for each.
+  // A device with several of the tags would be counted for each.
   if (tags && tags.length > 1) return undefined
   const subjects = statuses.map((status) => (tags ? `tag.${status}.${String(tags[0])}` : `devices.${status}`))
   const rows = await inNamespace(context, tenant_id)
@@ -59,7 +58,7 @@ export async function counted(
   return rows.reduce((sum, row) => sum + row.n, 0)
 }
 
-/** Tags that contain a text are looked up first: most namespaces have few tags and many devices. */
+/** Looks up tags that contain a text first: most namespaces have few tags and many devices. */
 export async function withWholeTags(
   context: AllNamespaces,
   tenant_id: string,
@@ -84,7 +83,7 @@ export async function withWholeTags(
 
 const valueText = ({ value }: Condition): string => String(value)
 
-/** The tags that contain a text; undefined: they are too many to name. */
+/** Undefined: too many tags match. */
 async function tagsWith(
   context: AllNamespaces,
   tenant_id: string,
@@ -101,7 +100,6 @@ async function tagsWith(
     .select('subject')
     .where(sql<SqlBool>`(${sql.join(deviceStatuses.map(ofStatus), sql` or `)})`)
     .where('n', '>', 0)
-    // A tag has a row for each status.
     .limit(most * deviceStatuses.length + 1)
     .execute()
   const tags = [...new Set(rows.map(tagIn))]
@@ -110,7 +108,6 @@ async function tagsWith(
 
 const tagIn = ({ subject }: { subject: string }): string => subject.slice(subject.indexOf('.', 4) + 1)
 
-/** Every tag that some device of the namespace carries. */
 export async function tagsInTallies(tallies: Select<'tallies'>): Promise<string[]> {
   const rows = await tallies
     .select('subject')

@@ -1,6 +1,6 @@
-// What happened to devices, numbered for each device. Events are written in batches of many namespaces; the
-// namespace of a row is that of its device, and a device that is gone gets none. How many are kept is bounded
-// so that a device cannot push out what matters: see `KeptEvents`.
+// Device events, numbered for each device and written in batches of many namespaces. The namespace of a row
+// is that of its device; events of a deleted device are dropped. Limits (`KeptEvents`) stop a device from
+// pushing out what matters.
 import { sql } from 'kysely'
 import type { AllNamespaces, NamespaceContext } from './context.ts'
 
@@ -8,19 +8,17 @@ export interface DeviceEvent {
   readonly uid: string
   readonly at: string
   readonly kind: string
-  /** JSON. */
   readonly detail: string
 }
 
-/** How many events of a device are kept, looked at whenever it has `trimmedEvery` new ones. */
+/** How many events of a device are kept; checked after every `trimmedEvery` new ones. */
 export interface KeptEvents {
-  /** The kinds that a device causes itself, as often as it likes. */
+  /** Kinds that a device can cause at will. */
   readonly own: readonly string[]
-  /** Of those together, the newest. */
   readonly own_most: number
-  /** Of those in an hour, the first and the last so many; what comes between is forgotten. */
+  /** At most this many from each end of an hour; those between are dropped. */
   readonly own_eachEndOfHour: number
-  /** Of each other kind, and of connections before and after a change of the version. */
+  /** At most this many of each other kind, and of connections before and after a change of version. */
   readonly kind_most: number
 }
 
@@ -29,8 +27,8 @@ export const trimmedEvery = 16
 export function deviceEventStore({ db, dialect }: AllNamespaces) {
   return {
     /**
-     * In the order given, after those that the device has, of which some are removed then. Fails as a
-     * duplicate, without a trace, when another node writes about the same device at the same time.
+     * Appends in the given order and trims. Fails as a duplicate, changing nothing, when another node writes
+     * about the same device at the same time.
      */
     async add(events: readonly DeviceEvent[], kept: KeptEvents): Promise<void> {
       const batch = JSON.stringify(events.map(({ uid, at, kind, detail }) => [uid, at, kind, detail]))
@@ -89,7 +87,6 @@ export function deviceEventStore({ db, dialect }: AllNamespaces) {
 
 export function timelineStore(context: NamespaceContext) {
   return {
-    /** Newest first. */
     newest: (uid: string, most: number) =>
       context
         .read('device_events')
@@ -100,5 +97,3 @@ export function timelineStore(context: NamespaceContext) {
         .execute(),
   }
 }
-
-export type TimelineStore = ReturnType<typeof timelineStore>

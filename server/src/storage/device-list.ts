@@ -1,11 +1,9 @@
-// Pages of devices that cost the same at a thousand and at a million. A walk through an index in the wanted
-// order finds a page quickly when many rows fit, gathering the fitting rows first and sorting them is quick
-// when few do. Which it is shows in the total, so the total is found first:
-//   no filter, or one tag   a counter
-//   any other filter        counted, in a large namespace only up to `counted_in_large`, which is then the total reported
+// Pages of devices that cost the same at a thousand and at a million. Walking an index in the wanted order is
+// quick when many rows match; gathering and sorting the matches is quick when few do. The total decides, so
+// it is found first: a counter (no filter, or one tag), or a count, which large namespaces cap at
+// `counted_in_large`.
 // Without a status the index (namespace, status, column) is walked once per status and the walks are merged.
-// Rows that fit may all be at the far end of the order, so a walk ends after `walked_rows`, and gathers after
-// all.
+// All matches may be at the far end of the order, so a walk stops after `walked_rows` and gathers instead.
 import type { Condition, Group } from '@hawser/contract/filters'
 import { deviceStatuses, type DeviceStatus } from '@hawser/contract/devices'
 import { sql } from 'kysely'
@@ -15,7 +13,6 @@ import { commonest, counted, withWholeTags } from './device-counts.ts'
 import { leadingConditions, mostIndexed, whereGroups, type Columns } from './filter-sql.ts'
 import type { DeviceRow } from './tables.ts'
 
-/** Columns a device list can be sorted by: one index each, led by namespace and status. */
 export const sorted_columns = [
   'last_seen',
   'name',
@@ -40,21 +37,13 @@ export interface DeviceQuery extends Slice, Known {
 }
 
 export interface Limits {
-  /**
-   * From this many devices on a namespace is large: counting them all for one page would take longer than the
-   * page.
-   */
+  /** From this many devices on, counting them all would take longer than the page. */
   readonly large: number
-  /** Totals of filtered lists are exact up to here in a large namespace. */
   readonly counted_in_large: number
-  /**
-   * Up to this many fitting rows are gathered and sorted; with more, walking the index meets enough of them
-   * soon.
-   */
+  /** Above this many matches, walking the index finds enough of them soon. */
   readonly most_gathered: number
-  /** How many rows a walk with a filter looks at. */
   readonly walked_rows: number
-  /** So many tags are named in a query. A namespace may have one for each device, such as a serial number. */
+  /** The most tags that a query names: a namespace may have one per device, such as a serial number. */
   readonly named_tags: number
 }
 
@@ -84,9 +73,8 @@ export async function listDevices(
         ? most
         : await capped(context, tenant_id, query, statuses, most)
   }
-  // Beyond the end there is nothing to look for, however far beyond.
   if (total <= offsetOf(query) && total < most) return { items: [], total }
-  // A total that stopped at its limit is that of many rows, however low the limit.
+  // A capped total stands for many rows, however low the cap.
   const gather = query.groups.length > 0 && total <= limits.most_gathered && total < most
   const walk = gather ? undefined : await walked(context, tenant_id, query, statuses, limits.walked_rows)
   return { items: walk ?? (await gathered(context, tenant_id, query, statuses)), total }
@@ -106,7 +94,6 @@ async function capped(
   return n
 }
 
-/** The rows that fit, in no order. */
 function fitting(
   { reader, dialect }: AllNamespaces,
   tenant_id: string,
@@ -115,9 +102,8 @@ function fitting(
 ) {
   const { groups } = query
   const columns = columnsOf(tenant_id, dialect, query)
-  // A unary plus keeps SQLite from an index. It knows too little to see that a filter by an index of its own
-  // names fewer rows than the namespace has, and would look at all of those. PostgreSQL decides by its own
-  // figures.
+  // A unary plus keeps SQLite from an index: it cannot see that a filter's own index names fewer rows than
+  // the namespace has. PostgreSQL decides by its statistics.
   const leading = dialect === 'sqlite' ? leadingConditions(groups, columns) : undefined
   const byFilter = leading !== undefined
   const of = (column: 'tenant_id' | 'status') =>
@@ -132,8 +118,8 @@ function fitting(
             where device_search match ${match})`.as('devices'),
         ) as ReturnType<typeof reader.selectFrom<'devices'>>)
   const base = source.where(of('tenant_id'), '=', tenant_id).where(of('status'), 'in', statuses)
-  // One index names the rows, and the other conditions look at those: each index asked besides would gather all that
-  // it finds first, and a frequent word is found a hundred thousand times.
+  // One index names the rows and the other conditions check those: another index would first gather
+  // everything it finds, a hundred thousand rows for a frequent word.
   const isIndexed = (condition: Condition, { join, conditions }: Group) =>
     match === undefined &&
     (dialect === 'postgres' ||
@@ -141,7 +127,7 @@ function fitting(
   return whereGroups(base, groups, columns, dialect, isIndexed)
 }
 
-/** The question to the search index, when a group is nothing but one such question. */
+/** The search index's question, when a group is nothing else. */
 function matchOf(groups: readonly Group[], columns: Columns): string | undefined {
   for (const { conditions } of groups) {
     const [condition, another] = conditions
@@ -161,7 +147,7 @@ async function gathered(
   return (
     fitting(context, tenant_id, query, statuses)
       .selectAll()
-      // Likewise: it is not to walk the index of the order after all.
+      // Keeps SQLite from walking the index of the order after all.
       .orderBy(context.dialect === 'sqlite' ? sql`+${sql.ref(query.sort)}` : sql.ref(query.sort), query.order)
       .$if(query.sort === 'status', (sorted) => sorted.orderBy('last_seen', query.order))
       .orderBy('id', query.order)
@@ -171,7 +157,7 @@ async function gathered(
   )
 }
 
-/** The page, or nothing when so many rows were looked at that gathering is the better way. */
+/** The page, or undefined when too many rows were examined and gathering is quicker. */
 async function walked(
   context: AllNamespaces,
   tenant_id: string,
@@ -180,7 +166,7 @@ async function walked(
   walked_rows: number,
 ): Promise<DeviceRow[] | undefined> {
   const { reader, dialect } = context
-  // All rows of one walk have the same status: by status means by what comes next, the time it was last seen.
+  // All rows of one walk have the same status, so it sorts by the next column, `last_seen`.
   const keys = query.sort === 'status' ? (['status', 'last_seen'] as const) : ([query.sort] as const)
   const end =
     query.groups.length > 0 && query.sort !== 'status'
@@ -203,8 +189,7 @@ async function walked(
     )
   const sorted = (rows: ReturnType<typeof base>) =>
     keys.reduce((some, key) => some.orderBy(key, query.order), rows).orderBy('id', query.order)
-  // SQLite merges walks as it goes. PostgreSQL would gather and sort them; told how far to go it walks each
-  // of them, too.
+  // SQLite merges walks as it goes. PostgreSQL would gather and sort them unless each has a limit.
   const depth = offsetOf(query) + query.per_page
   const walk = (status: DeviceStatus): ReturnType<typeof base> =>
     dialect === 'sqlite' || statuses.length === 1
@@ -213,7 +198,7 @@ async function walked(
           .selectFrom(sorted(base(status)).limit(depth).as('walk'))
           .select(['id', ...keys]) as unknown as ReturnType<typeof base>)
   const walks = statuses.slice(1).reduce((all, status) => all.unionAll(walk(status)), walk(statuses[0]!))
-  // Only ids are walked; the wide rows are read for the page alone.
+  // Walks ids only; the wide rows are read for the page alone.
   const found = await sorted(walks).limit(query.per_page).offset(offsetOf(query)).execute()
   if (end !== undefined && found.length < query.per_page) return undefined
   if (found.length === 0) return []
@@ -228,7 +213,7 @@ async function walked(
   return ids.flatMap((id) => byId.get(id) ?? [])
 }
 
-/** Where in the order a walk has looked at enough rows of some status; nothing when none has so many. */
+/** Where in the order a walk has examined enough rows of some status; undefined when none has that many. */
 async function endOfWalk(
   { reader }: AllNamespaces,
   tenant_id: string,
@@ -250,13 +235,11 @@ async function endOfWalk(
         .executeTakeFirst(),
     ),
   )
-  // The first of them in the order: beyond it, rows of that status are not known, and might come before those
-  // of others.
+  // Beyond the first of these ends, unknown rows of that status might precede those of others.
   const known = ends.flatMap((row) => (row ? [row.end] : [])).toSorted(bytewise)
   return order === 'asc' ? known[0] : known.at(-1)
 }
 
-/** As both databases sort. */
 function bytewise(a: string | number, b: string | number): number {
   return typeof a === 'number' ? a - Number(b) : Buffer.compare(Buffer.from(a), Buffer.from(String(b)))
 }

@@ -1,4 +1,4 @@
-// Notes about devices of one namespace. They go when the device goes.
+// Notes about devices of one namespace; deleted with the device.
 import type { Selectable } from 'kysely'
 import { locked, type NamespaceContext } from './context.ts'
 import type { Tables } from './tables.ts'
@@ -8,7 +8,7 @@ export type DeviceNotesRow = Selectable<Tables['device_notes']>
 export function deviceNotesStore(context: NamespaceContext) {
   const find = (uid: string): Promise<DeviceNotesRow | undefined> =>
     locked(context, context.select('device_notes').selectAll().where('uid', '=', uid)).executeTakeFirst()
-  /** Nothing is written about a device that is not of this namespace. */
+  /** Ignores devices of other namespaces. */
   async function save(row: Omit<DeviceNotesRow, 'tenant_id'>): Promise<void> {
     const { uid, text, version, changed_at, changed_by } = row
     if (!(await context.select('devices').select('id').where('uid', '=', uid).executeTakeFirst())) return
@@ -21,7 +21,7 @@ export function deviceNotesStore(context: NamespaceContext) {
   return {
     find,
     save,
-    /** Those of a device that another one replaces come before its own; what is too long then is cut off. */
+    /** Puts a replaced device's notes before its successor's, and cuts what is too long. */
     async moveToDevice(from: string, to: string, longest: number): Promise<void> {
       const [old, own] = [await find(from), await find(to)]
       if (!old?.text) return
@@ -31,5 +31,3 @@ export function deviceNotesStore(context: NamespaceContext) {
     },
   }
 }
-
-export type DeviceNotesStore = ReturnType<typeof deviceNotesStore>

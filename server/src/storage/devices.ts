@@ -1,24 +1,23 @@
-// Devices of one namespace. Presence (last_seen, online) is written in batches by presence.ts in this room;
-// lists are planned in device-list.ts.
+// Devices of one namespace. presence.ts writes last_seen and online in batches; device-list.ts plans lists.
 import type { DeviceStatus } from '@hawser/contract/devices'
 import { sql, type Insertable, type Updateable } from 'kysely'
-import { locked, type AllNamespaces, type NamespaceContext } from './context.ts'
+import { isOne, locked, type AllNamespaces, type NamespaceContext } from './context.ts'
 import { tagsInTallies } from './device-counts.ts'
 import type { DeviceQuery } from './device-list.ts'
 import type { DeviceRow, Tables } from './tables.ts'
 
 export type { DeviceRow }
 
-/** As many as one engine can offer. */
 const mostAtOnce = 1_000
 
-/** `list` is planned in device-list.ts for this namespace. */
 export function deviceStore(
   context: NamespaceContext,
   list: (query: DeviceQuery) => Promise<{ items: DeviceRow[]; total: number }>,
 ) {
   const mine = () => context.select('devices').selectAll()
   return {
+    ...containerDevices(context),
+    ...counted(context),
     find: (uid: string): Promise<DeviceRow | undefined> =>
       locked(context, mine().where('uid', '=', uid)).executeTakeFirst(),
     findMany: (uids: readonly string[]): Promise<DeviceRow[]> =>
@@ -37,14 +36,67 @@ export function deviceStore(
         ? Promise.resolve([])
         : mine().where('status', '=', 'accepted').where('name', 'in', names).execute(),
 
-    // Conditions on the status are written out, so that both databases see that their index is for them.
-    /** The containers of a connector, without those that were found to be gone. */
+    insert: (row: Omit<Insertable<Tables['devices']>, 'tenant_id'>) =>
+      context.insert('devices', row).execute(),
+    save: (uid: string, change: Updateable<Tables['devices']>) =>
+      context.update('devices').set(change).where('uid', '=', uid).execute(),
+    /** The number of a new tunnel; undefined if the device is gone or rejected. */
+    async claimTunnel(uid: string): Promise<number | undefined> {
+      const row = await context
+        .update('devices')
+        .set((eb) => ({ tunnel: eb('tunnel', '+', 1) }))
+        .where('uid', '=', uid)
+        .where('status', '<>', 'rejected')
+        .returning('tunnel')
+        .executeTakeFirst()
+      return row?.tunnel
+    },
+    remove: (uid: string) => isOne(context.remove('devices').where('uid', '=', uid)),
+
+    /** Makes every other accepted device pending; returns their uids. */
+    async keepAccepted(uids: readonly string[], now: string): Promise<string[]> {
+      const rows = await context
+        .update('devices')
+        .set({ status: 'pending', status_update_at: now, decided: 1 })
+        .where('status', '=', 'accepted')
+        .$if(uids.length > 0, (query) => query.where('uid', 'not in', uids))
+        .returning('uid')
+        .execute()
+      return rows.map((row) => row.uid)
+    },
+
+    list,
+
+    async mostUsed(limit: number): Promise<DeviceRow[]> {
+      const used = await context
+        .read('sessions')
+        .select('device_uid')
+        .where('device_uid', 'in', context.read('devices').select('uid'))
+        .groupBy('device_uid')
+        .orderBy((eb) => eb.fn.countAll(), 'desc')
+        .orderBy('device_uid')
+        .limit(limit)
+        .execute()
+      const rows = await this.findMany(used.map((row) => row.device_uid))
+      return used.flatMap(({ device_uid }) => rows.filter((row) => row.uid === device_uid))
+    },
+  }
+}
+
+export type DeviceStore = ReturnType<typeof deviceStore>
+
+/**
+ * Devices that are containers. Conditions on the status are literals, so that both databases use their index.
+ */
+function containerDevices(context: NamespaceContext) {
+  const mine = () => context.select('devices').selectAll()
+  return {
     ofConnector: (connector: string): Promise<DeviceRow[]> =>
       mine()
         .where('connector', '=', connector)
         .where(sql<boolean>`status <> 'removed'`)
         .execute(),
-    /** Those that are gone and were one of these containers, or called like one; the oldest first. */
+    /** Removed devices that were one of these containers or share a name with one, oldest first. */
     async goneOfConnector(
       connector: string,
       like?: readonly { readonly mac: string; readonly name: string }[],
@@ -66,7 +118,7 @@ export function deviceStore(
         .execute()
       return rows.toReversed()
     },
-    /** Accepted containers of a connector, or of agents (null), whose devices are to be renamed after them. */
+    /** Accepted containers of a connector, or of agents (null), whose device names are to follow theirs. */
     toRename: (connector: string | null): Promise<DeviceRow[]> =>
       locked(
         context,
@@ -78,8 +130,8 @@ export function deviceStore(
           .limit(mostAtOnce),
       ).execute(),
     /**
-     * Removes devices of this connector whose containers are gone, unless there were sessions on them: all but
-     * the newest, and all but the newest of one container's name.
+     * Removes devices of gone containers that had no sessions, except the newest ones, in all and per
+     * container name.
      */
     async forgetGone(connector: string, most: number): Promise<void> {
       const gone = await context
@@ -114,56 +166,11 @@ export function deviceStore(
           )
           .execute()
     },
+  }
+}
 
-    insert: (row: Omit<Insertable<Tables['devices']>, 'tenant_id'>) =>
-      context.insert('devices', row).execute(),
-    save: (uid: string, change: Updateable<Tables['devices']>) =>
-      context.update('devices').set(change).where('uid', '=', uid).execute(),
-    /** The number of a new tunnel; undefined if the device is gone or rejected. */
-    async claimTunnel(uid: string): Promise<number | undefined> {
-      const row = await context
-        .update('devices')
-        .set((eb) => ({ tunnel: eb('tunnel', '+', 1) }))
-        .where('uid', '=', uid)
-        .where('status', '<>', 'rejected')
-        .returning('tunnel')
-        .executeTakeFirst()
-      return row?.tunnel
-    },
-    async remove(uid: string): Promise<boolean> {
-      return (await context.remove('devices').where('uid', '=', uid).executeTakeFirst()).numDeletedRows === 1n
-    },
-
-    /** Every accepted device but these becomes pending; gives the uids of those that did. */
-    async keepAccepted(uids: readonly string[], now: string): Promise<string[]> {
-      const rows = await context
-        .update('devices')
-        .set({ status: 'pending', status_update_at: now, decided: 1 })
-        .where('status', '=', 'accepted')
-        .$if(uids.length > 0, (query) => query.where('uid', 'not in', uids))
-        .returning('uid')
-        .execute()
-      return rows.map((row) => row.uid)
-    },
-
-    list,
-
-    /** The devices with the most sessions. */
-    async mostUsed(limit: number): Promise<DeviceRow[]> {
-      const used = await context
-        .read('sessions')
-        .select('device_uid')
-        .where('device_uid', 'in', context.read('devices').select('uid'))
-        .groupBy('device_uid')
-        .orderBy((eb) => eb.fn.countAll(), 'desc')
-        .orderBy('device_uid')
-        .limit(limit)
-        .execute()
-      const rows = await this.findMany(used.map((row) => row.device_uid))
-      return used.flatMap(({ device_uid }) => rows.filter((row) => row.uid === device_uid))
-    },
-
-    /** Counters by subject; see `tallies`. */
+function counted(context: NamespaceContext) {
+  return {
     async tallies(): Promise<Map<string, number>> {
       const rows = await context
         .select('tallies')
@@ -173,10 +180,8 @@ export function deviceStore(
       return new Map(rows.map((row) => [row.subject, row.n]))
     },
 
-    /** Tags that devices carry. */
     tags: (): Promise<string[]> => tagsInTallies(context.select('tallies')),
 
-    /** The devices that carry a tag; a namespace's own rename or removal of it walks over them. */
     withTag: (tag: string): Promise<{ uid: string; tags: string }[]> =>
       locked(
         context,
@@ -197,11 +202,9 @@ export function deviceStore(
   }
 }
 
-export type DeviceStore = ReturnType<typeof deviceStore>
-
 export function goneDeviceStore({ db }: AllNamespaces) {
   return {
-    /** Removes devices whose containers are gone for longer, unless there were sessions on them. */
+    /** Removes devices whose containers are gone for longer and that had no sessions. */
     sweep: (before: string) =>
       db
         .deleteFrom('devices')

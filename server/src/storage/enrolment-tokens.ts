@@ -1,8 +1,7 @@
-// Enrolment tokens: of one namespace, and by their hash for Auth device, which learns the namespace from the
-// token.
+// Enrolment tokens: of one namespace, and by their hash for Auth device.
 import { roles } from '@hawser/contract/access'
 import type { Insertable, Selectable } from 'kysely'
-import { pageOf, type AllNamespaces, type NamespaceContext, type Slice } from './context.ts'
+import { isOne, pageOf, type AllNamespaces, type NamespaceContext, type Slice } from './context.ts'
 import type { Tables } from './tables.ts'
 
 export type EnrolmentTokenRow = Selectable<Tables['enrolment_tokens']>
@@ -13,8 +12,8 @@ export function enrolmentTokenStore(context: NamespaceContext) {
     insert: (row: Omit<Insertable<Tables['enrolment_tokens']>, 'tenant_id'>) =>
       context.insert('enrolment_tokens', row).execute(),
     /**
-     * Counts one more device, in one statement, so that parallel calls on several nodes cannot share a
-     * number. Gives the number of the device; undefined when the token has expired, is used up or is gone.
+     * Counts one more device, in one statement, so that parallel calls cannot share a number. Returns the
+     * number of the device; undefined when the token has expired, is used up or is gone.
      */
     async spend(id: string, now: string): Promise<number | undefined> {
       const row = await context
@@ -29,12 +28,7 @@ export function enrolmentTokenStore(context: NamespaceContext) {
     },
     saveTags: (id: string, tags: string) =>
       context.update('enrolment_tokens').set({ tags }).where('id', '=', id).execute(),
-    async remove(id: string): Promise<boolean> {
-      return (
-        (await context.remove('enrolment_tokens').where('id', '=', id).executeTakeFirst()).numDeletedRows ===
-        1n
-      )
-    },
+    remove: (id: string) => isOne(context.remove('enrolment_tokens').where('id', '=', id)),
     /** A token dies with the membership of the one who made it. */
     removeOf: (user_id: string) =>
       context.remove('enrolment_tokens').where('created_by', '=', user_id).execute(),
@@ -44,13 +38,11 @@ export function enrolmentTokenStore(context: NamespaceContext) {
   }
 }
 
-export type EnrolmentTokenStore = ReturnType<typeof enrolmentTokenStore>
-
 const administrators = roles.slice(roles.indexOf('administrator'))
 
 export function presentedTokenStore({ db }: AllNamespaces) {
   return {
-    /** A token while whoever created it may still create one. */
+    /** A token whose creator may still create one. */
     find: (hash: string): Promise<EnrolmentTokenRow | undefined> =>
       db
         .selectFrom('enrolment_tokens')

@@ -1,5 +1,5 @@
-// Turns the groups of a list filter into SQL. A resource names its filterable properties and what each stands
-// for; anything else was refused before it came here, and values only ever travel as parameters.
+// Turns the groups of a list filter into SQL. A resource names its filterable properties; anything else was
+// refused earlier, and values only travel as parameters.
 import type { Condition, Group } from '@hawser/contract/filters'
 import { invariant } from '@hawser/contract/failures'
 import { sql, type Expression, type RawBuilder, type SqlBool } from 'kysely'
@@ -8,40 +8,30 @@ import type { Opened } from './dialects/dialect.ts'
 export interface Column {
   readonly sql: RawBuilder<unknown>
   readonly kind: 'text' | 'number' | 'flag' | 'tags'
-  /**
-   * How to find rows by substring through an index, where there is one; without it the rows are looked at one
-   * by one.
-   */
+  /** Finds rows by substring through an index; without it the rows are examined one by one. */
   readonly search?: (text: string) => RawBuilder<SqlBool> | undefined
-  /** The question to that index, for whoever asks it directly. */
   readonly match?: (text: string) => string | undefined
-  /** How to find the rows with this very value through an index, where there is one. */
+  /** Finds the rows with this value through an index. */
   readonly among?: (value: Condition['value']) => RawBuilder<SqlBool> | undefined
-  /** How to find rows by tag: through the index of tags, or by a look at each row. */
+  /** Finds rows by tag: through the index of tags, or by examining each row. */
   readonly tagged?: (tag: Tagged, indexed: boolean) => RawBuilder<SqlBool>
 }
 
-/** Any of these tags, or one that contains a text. */
 export type Tagged = readonly string[] | string
 export type Columns = Readonly<Record<string, Column>>
 
-/**
- * A text somewhere in another, without regard to the case of ASCII letters. Wildcards in it are meant as
- * themselves.
- */
+/** Substring search that ignores the case of ASCII letters. Wildcards are escaped. */
 export function containsSql(
   dialect: Opened['name'],
   value: RawBuilder<unknown>,
   text: string,
 ): RawBuilder<SqlBool> {
-  // SQLite's LIKE ignores the case of ASCII letters by itself, as ILIKE does under the collation that our
-  // columns have.
+  // SQLite's LIKE ignores the case of ASCII letters, as ILIKE does under our columns' collation.
   const like = dialect === 'postgres' ? sql`ilike` : sql`like`
   const pattern = `%${text.replaceAll(/[\\%_]/g, (character) => `\\${character}`)}%`
   return sql<SqlBool>`${value} ${like} ${pattern} escape '\\'`
 }
 
-/** A field of a column that holds JSON as text. */
 export function jsonField(
   dialect: Opened['name'],
   column: string,
@@ -55,15 +45,15 @@ export function jsonField(
   return kind === 'number' && dialect === 'postgres' ? sql`cast(${value} as double precision)` : value
 }
 
-/** A tag, or a value with an index, is taken to name as few rows as a text of so many letters. */
+/** A tag or an indexed value is estimated to be as selective as a text of this many letters. */
 const lengthOfTag = 6
 
-/** Of more conditions of which any will do, a look at each row costs less than to ask an index for each of them. */
+/** Above this many alternatives, examining each row costs less than asking an index for each. */
 export const mostIndexed = 8
 
 /**
- * The conditions whose indexes give the rows of a filter: one where all of a group must hold, each where any will do.
- * Of several groups it is the one that is likely to name the fewest rows: the one with the longest text.
+ * The conditions whose indexes yield the rows of a filter: one where all must hold, each where any suffices.
+ * Among several groups, the one with the longest text is likely to name the fewest rows.
  */
 export function leadingConditions(
   groups: readonly Group[],
@@ -87,10 +77,7 @@ export function leadingConditions(
   return leading
 }
 
-/**
- * The rows of conditions that are not indexed are come by in another way, and they do not tempt the database to leave
- * it.
- */
+/** Conditions that are not `indexed` are written so that the database does not use their indexes. */
 export function whereGroups<Q extends { where(condition: Expression<SqlBool>): Q }>(
   query: Q,
   groups: readonly Group[],
@@ -126,8 +113,7 @@ function toSql(
   if (among) return among
   const plain = column.kind === 'flag' ? (value === true ? 1 : 0) : value
   const sign = { eq: sql`=`, ne: sql`<>`, gt: sql`>`, lt: sql`<` }[operator]
-  // PostgreSQL would read the number as one of the column's type, and refuse 1.5 or a very large one for an
-  // integer.
+  // PostgreSQL would give the number the column's type, and refuse 1.5 or a very large one for an integer.
   const operand =
     column.kind === 'number' && dialect === 'postgres'
       ? sql`cast(${plain} as double precision)`
@@ -148,7 +134,6 @@ function tagsSql(
   const tags = typeof value === 'object' ? value : [String(value)]
   if (operator === 'ne') return sql<SqlBool>`not ${tagged(tags)}`
   if (operator === 'eq') return tagged(tags)
-  // A list of tags: the row must have each of them.
   const each = tags.map((tag) => tagged([tag]))
   return each.length === 0 ? sql<SqlBool>`1 = 1` : sql<SqlBool>`(${sql.join(each, sql` and `)})`
 }

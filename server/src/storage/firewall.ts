@@ -1,7 +1,7 @@
-// Firewall rules of one namespace, in the order in which they are asked.
+// Firewall rules of one namespace, in order of priority.
 import type { Insertable, Selectable } from 'kysely'
 import type { NamespaceContext, Slice } from './context.ts'
-import { locked, pageOf } from './context.ts'
+import { isOne, locked, pageOf } from './context.ts'
 import type { Tables } from './tables.ts'
 
 export type FirewallRow = Selectable<Tables['firewall_rules']>
@@ -13,7 +13,6 @@ export function firewallStore(context: NamespaceContext) {
     find: (id: number): Promise<FirewallRow | undefined> =>
       locked(context, mine().selectAll().where('id', '=', id)).executeTakeFirst(),
     all: (): Promise<FirewallRow[]> => mine().selectAll().orderBy('priority').orderBy('id').execute(),
-    /** Those that are asked when somebody connects, at most so many. */
     active: (most: number): Promise<FirewallRow[]> =>
       mine().selectAll().where('active', '=', 1).orderBy('priority').orderBy('id').limit(most).execute(),
     async insert(row: FirewallChange): Promise<number> {
@@ -22,13 +21,7 @@ export function firewallStore(context: NamespaceContext) {
     },
     save: (id: number, change: Partial<FirewallChange>) =>
       context.update('firewall_rules').set(change).where('id', '=', id).execute(),
-    async remove(id: number): Promise<boolean> {
-      return (
-        (await context.remove('firewall_rules').where('id', '=', id).executeTakeFirst()).numDeletedRows === 1n
-      )
-    },
+    remove: (id: number) => isOne(context.remove('firewall_rules').where('id', '=', id)),
     list: (slice: Slice) => pageOf(mine(), slice, (all) => all.selectAll().orderBy('priority').orderBy('id')),
   }
 }
-
-export type FirewallStore = ReturnType<typeof firewallStore>

@@ -1,5 +1,5 @@
-// What proved a user's identity before it was changed, for as long as the change can be undone. Numbered in
-// the order of the changes; of the token that undoes one only the mark is kept.
+// A user's credentials before a change, for as long as it can be undone, numbered in the order of the
+// changes. Only the hash of the token that undoes one is stored.
 import type { Insertable, Selectable } from 'kysely'
 import type { ServerContext } from './context.ts'
 import type { Tables } from './tables.ts'
@@ -11,7 +11,7 @@ export function identityChangeStore({ db }: ServerContext) {
     insert: (row: Omit<Insertable<Tables['identity_changes']>, 'id'>) =>
       db.insertInto('identity_changes').values(row).execute(),
 
-    /** Takes the change away and gives it to the one caller who asked first. */
+    /** Removes the change and returns it to the first caller. */
     spend: (hash: string, now: string): Promise<IdentityChange | undefined> =>
       db
         .deleteFrom('identity_changes')
@@ -23,7 +23,7 @@ export function identityChangeStore({ db }: ServerContext) {
     removeAfter: (user_id: string, id: number) =>
       db.deleteFrom('identity_changes').where('user_id', '=', user_id).where('id', '>', id).execute(),
 
-    /** For an epoch that was raised though the password stayed the same. */
+    /** For an epoch raised without a new password. */
     raiseEpochs: (user_id: string) =>
       db
         .updateTable('identity_changes')

@@ -1,5 +1,4 @@
-// Networks from which somebody logged in by SSH lately. The gateway lets them in while strangers crowd it, also after a
-// restart.
+// Networks with recent SSH logins, which the gateway admits while strangers crowd it, also after a restart.
 import type { ServerContext } from './context.ts'
 
 export function knownSourceStore({ db }: ServerContext) {
@@ -11,7 +10,6 @@ export function knownSourceStore({ db }: ServerContext) {
         .onConflict((oc) => oc.column('source').doUpdateSet({ logged_in_at }))
         .execute(),
 
-    /** The sources since a moment, newest first. */
     list: (since: string, most: number) =>
       db
         .selectFrom('known_sources')
@@ -21,7 +19,6 @@ export function knownSourceStore({ db }: ServerContext) {
         .limit(most)
         .execute(),
 
-    /** Forgets those before a moment, and the oldest of more than `most`. */
     async sweep(before: string, most: number): Promise<void> {
       const tooOld = await db
         .selectFrom('known_sources')
@@ -38,5 +35,3 @@ export function knownSourceStore({ db }: ServerContext) {
     },
   }
 }
-
-export type KnownSourceStore = ReturnType<typeof knownSourceStore>

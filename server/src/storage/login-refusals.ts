@@ -1,14 +1,13 @@
 // Logins that were refused, by the reference that the client was shown.
 import type { Insertable } from 'kysely'
-import type { AllNamespaces, NamespaceContext, Slice } from './context.ts'
-import { pageOf } from './context.ts'
+import type { AllNamespaces, NamespaceContext } from './context.ts'
 import type { Tables } from './tables.ts'
 
 const columns = ['reference', 'at', 'last_at', 'times', 'detail'] as const
 
 export function refusalStore(context: NamespaceContext) {
   return {
-    /** Adds to the row with the same reference, if there is one; the newest detail counts. */
+    /** Adds to the row with the same reference; the newest detail counts. */
     add: (row: Omit<Insertable<Tables['login_refusals']>, 'tenant_id'>) =>
       context
         .insert('login_refusals', row)
@@ -26,38 +25,26 @@ export function refusalStore(context: NamespaceContext) {
         .select([...columns])
         .where('reference', '=', reference)
         .executeTakeFirst(),
-    /** Newest first; those that were refused in this time. */
-    async list(slice: Slice, { from, to }: { from?: string | undefined; to?: string | undefined } = {}) {
-      const within = context
-        .read('login_refusals')
+    /** The refusals of this time, newest first. */
+    list: ({ from, to }: { from?: string | undefined; to?: string | undefined } = {}) =>
+      context
+        .select('login_refusals')
+        .select([...columns])
         .$if(from !== undefined, (query) => query.where('last_at', '>=', from ?? ''))
         .$if(to !== undefined, (query) => query.where('at', '<=', to ?? ''))
-      return pageOf(within, slice, (all) =>
-        all
-          .select([...columns])
-          .orderBy('last_at', 'desc')
-          .orderBy('reference'),
-      )
-    },
-    /** Removes all but the newest. */
-    async trim(most: number): Promise<void> {
-      const oldest = await context
-        .select('login_refusals')
-        .select('last_at')
         .orderBy('last_at', 'desc')
-        .offset(most)
-        .limit(1)
-        .executeTakeFirst()
-      if (oldest) await context.remove('login_refusals').where('last_at', '<=', oldest.last_at).execute()
+        .orderBy('reference')
+        .execute(),
+    /** Removes all but the newest. */
+    trim(most: number) {
+      const times = context.select('login_refusals').select('last_at').orderBy('last_at', 'desc')
+      return context.remove('login_refusals').where('last_at', '<=', times.offset(most).limit(1)).execute()
     },
   }
 }
 
-/** Of all namespaces. */
 export function oldRefusalStore({ db }: AllNamespaces) {
   return {
     sweep: (before: string) => db.deleteFrom('login_refusals').where('last_at', '<', before).execute(),
   }
 }
-
-export type RefusalStore = ReturnType<typeof refusalStore>

@@ -1,7 +1,8 @@
-// Invitations into a namespace: of one namespace, and by their hash for whoever presents one, who is of none yet.
+// Invitations into a namespace: of one namespace, and by their hash for their holder, who belongs to none
+// yet.
 import type { Role } from '@hawser/contract/access'
 import { sql, type Insertable, type Selectable } from 'kysely'
-import { pageOf, type AllNamespaces, type NamespaceContext, type Slice } from './context.ts'
+import { isOne, pageOf, type AllNamespaces, type NamespaceContext, type Slice } from './context.ts'
 import type { Tables } from './tables.ts'
 
 export type MemberInvitationRow = Selectable<Tables['member_invitations']>
@@ -14,34 +15,17 @@ export function memberInvitationStore(context: NamespaceContext) {
     find: (id: string): Promise<MemberInvitationRow | undefined> =>
       mine().selectAll().where('id', '=', id).executeTakeFirst(),
     /** Gives it another token, and another moment to end. */
-    async renew(
+    renew: (
       id: string,
       change: Pick<MemberInvitationRow, 'hash' | 'by_mail' | 'invited_by' | 'sent_at' | 'expires_at'>,
-    ): Promise<boolean> {
-      const result = await context
-        .update('member_invitations')
-        .set(change)
-        .where('id', '=', id)
-        .executeTakeFirst()
-      return result.numUpdatedRows === 1n
-    },
+    ) => isOne(context.update('member_invitations').set(change).where('id', '=', id)),
     /** Takes it away, if it still has this token; true for the one caller who got it. */
-    async spend(id: string, hash: string): Promise<boolean> {
-      const result = await context
-        .remove('member_invitations')
-        .where('id', '=', id)
-        .where('hash', '=', hash)
-        .executeTakeFirst()
-      return result.numDeletedRows === 1n
-    },
-    async remove(id: string): Promise<boolean> {
-      const result = await context.remove('member_invitations').where('id', '=', id).executeTakeFirst()
-      return result.numDeletedRows === 1n
-    },
-    /** Those that somebody made. */
+    spend: (id: string, hash: string) =>
+      isOne(context.remove('member_invitations').where('id', '=', id).where('hash', '=', hash)),
+    remove: (id: string) => isOne(context.remove('member_invitations').where('id', '=', id)),
+    /** Removes the invitations that somebody made. */
     removeOf: (user_id: string) =>
       context.remove('member_invitations').where('invited_by', '=', user_id).execute(),
-    /** All that have expired, or the one of this address. */
     removeExpired: (now: string, email?: string) =>
       context
         .remove('member_invitations')
@@ -53,7 +37,7 @@ export function memberInvitationStore(context: NamespaceContext) {
   }
 }
 
-/** An invitation that somebody presents, with what it is about and the present role of whoever made it. */
+/** An invitation with its namespace and its inviter's present role. */
 export interface FoundMemberInvitation extends MemberInvitationRow {
   readonly namespace: string
   readonly inviter: string
@@ -62,7 +46,7 @@ export interface FoundMemberInvitation extends MemberInvitationRow {
 
 export function presentedMemberInvitationStore({ db }: AllNamespaces) {
   return {
-    /** None when whoever made it is no member any more. */
+    /** None when the inviter has left. */
     find: (hash: string): Promise<FoundMemberInvitation | undefined> =>
       db
         .selectFrom('member_invitations')
@@ -77,7 +61,9 @@ export function presentedMemberInvitationStore({ db }: AllNamespaces) {
         .select(['namespaces.name as namespace', 'users.username as inviter', 'members.role as inviter_role'])
         .where('member_invitations.hash', '=', hash)
         .executeTakeFirst(),
-    /** Ends those that somebody made, in every namespace, as if they had expired. No token fits them any more. */
+    /**
+     * Ends a user's invitations in every namespace, as if they had expired: no token matches them afterwards.
+     */
     endOf: (user_id: string, now: string): Promise<MemberInvitationRow[]> =>
       db
         .updateTable('member_invitations')

@@ -1,21 +1,14 @@
-// Namespaces and their members. Looking a namespace up by its id or name is how a namespaced store is come
-// by, so these stand outside the namespaced stores; everything inside one goes through `of(tenant_id)` (see
-// stores.ts).
-import { memberRoles, type MemberRole, type Role } from '@hawser/contract/access'
+// Namespaces. They stand outside the namespaced stores, because looking one up is how a caller gets such a
+// store.
 import type { Group } from '@hawser/contract/filters'
 import { sql, type Insertable, type Selectable, type Updateable } from 'kysely'
 import type { AllNamespaces, Slice } from './context.ts'
 import { locked, pageOf } from './context.ts'
 import { whereGroups, type Columns } from './filter-sql.ts'
+import { memberStore } from './members.ts'
 import type { Tables } from './tables.ts'
 
 export type NamespaceRow = Selectable<Tables['namespaces']>
-export interface MemberRow {
-  id: string
-  username: string
-  role: Role
-}
-
 const columns: Columns = {
   name: { sql: sql.ref('namespaces.name'), kind: 'text' },
   owner: { sql: sql.ref('namespaces.owner'), kind: 'text' },
@@ -36,10 +29,7 @@ export function namespaceStore(context: AllNamespaces) {
   return {
     find: (tenant_id: string): Promise<NamespaceRow | undefined> =>
       db.selectFrom('namespaces').selectAll().where('tenant_id', '=', tenant_id).executeTakeFirst(),
-    /**
-     * The same, for a transaction that counts what the namespace has before it adds to it: others wait until
-     * it ends.
-     */
+    /** Like `find`, locked until the transaction ends, so that it can count before it adds. */
     hold: (tenant_id: string): Promise<NamespaceRow | undefined> =>
       locked(
         context,
@@ -54,7 +44,6 @@ export function namespaceStore(context: AllNamespaces) {
         .select(['namespaces.name', 'tenant_id', 'users.username'])
         .orderBy('namespaces.name')
         .execute(),
-    /** Those that came from a ShellHub. */
     imported: () =>
       db
         .selectFrom('namespaces')
@@ -62,7 +51,7 @@ export function namespaceStore(context: AllNamespaces) {
         .where('imported', '=', 1)
         .orderBy('name')
         .execute(),
-    /** At most `most` of the namespaces that a user owns: an account may own tens of thousands. */
+    /** At most `most`: an account may own tens of thousands. */
     ownedBy: (user_id: string, most: number) =>
       db
         .selectFrom('namespaces')
@@ -83,7 +72,7 @@ export function namespaceStore(context: AllNamespaces) {
     save: (tenant_id: string, change: Updateable<Tables['namespaces']>) =>
       db.updateTable('namespaces').set(change).where('tenant_id', '=', tenant_id).execute(),
 
-    /** The recording quota of a namespace: the one that was decided before, else this one from now on. */
+    /** The quota decided before, else this one, which is stored. */
     async decideRecordingQuota(tenant_id: string, bytes: number): Promise<number | undefined> {
       await db
         .updateTable('namespaces')
@@ -100,8 +89,8 @@ export function namespaceStore(context: AllNamespaces) {
     },
 
     /**
-     * Foreign keys take along everything in it; docs/flows/what-ends-when.md lists what else ends. Entries of its
-     * audit log, which may be very many, are left to the sweep of audit logs.
+     * Foreign keys remove everything in it (docs/flows/what-ends-when.md lists the rest). The sweep of audit
+     * logs removes its entries, which may be very many.
      */
     async remove(tenant_id: string): Promise<void> {
       await db.deleteFrom('namespaces').where('tenant_id', '=', tenant_id).execute()
@@ -114,116 +103,8 @@ export function namespaceStore(context: AllNamespaces) {
         .execute()
     },
 
-    members: (tenant_id: string): Promise<MemberRow[]> =>
-      db
-        .selectFrom('members')
-        .innerJoin('users', 'users.id', 'members.user_id')
-        .select(['users.id', 'users.username', 'members.role'])
-        .where('members.tenant_id', '=', tenant_id)
-        .orderBy('members.created_at')
-        .orderBy('users.id')
-        .execute(),
-    /** The members of several namespaces in one statement, by namespace; each list as `members` has it. */
-    async membersOf(tenant_ids: readonly string[]): Promise<Map<string, MemberRow[]>> {
-      const byTenant = new Map(tenant_ids.map((tenant_id): [string, MemberRow[]] => [tenant_id, []]))
-      if (tenant_ids.length === 0) return byTenant
-      const rows = await db
-        .selectFrom('members')
-        .innerJoin('users', 'users.id', 'members.user_id')
-        .select(['members.tenant_id', 'users.id', 'users.username', 'members.role'])
-        .where('members.tenant_id', 'in', tenant_ids)
-        .orderBy('members.created_at')
-        .orderBy('users.id')
-        .execute()
-      for (const { tenant_id, ...member } of rows) byTenant.get(tenant_id)?.push(member)
-      return byTenant
-    },
-    member: (tenant_id: string, user_id: string) =>
-      db
-        .selectFrom('members')
-        .selectAll()
-        .where('tenant_id', '=', tenant_id)
-        .where('user_id', '=', user_id)
-        .executeTakeFirst(),
-    /**
-     * The oldest memberships of a user, at most `most`: an account may have tens of thousands. `signed-in`
-     * leaves out namespaces that the user never had a token for.
-     */
-    memberships: (user_id: string, most: number, which: 'all' | 'signed-in' = 'all') =>
-      db
-        .selectFrom('members')
-        .select(['tenant_id', 'role', 'epoch', 'signed_in'])
-        .where('user_id', '=', user_id)
-        .$if(which === 'signed-in', (query) => query.where('signed_in', '=', 1))
-        .orderBy('created_at')
-        .orderBy('tenant_id')
-        .limit(most)
-        .execute(),
-    /** Notes that the user has had a token for the namespace. */
-    signedIn: (tenant_id: string, user_id: string) =>
-      db
-        .updateTable('members')
-        .set({ signed_in: 1 })
-        .where('tenant_id', '=', tenant_id)
-        .where('user_id', '=', user_id)
-        .execute(),
-    addMember: (row: Insertable<Tables['members']>) => db.insertInto('members').values(row).execute(),
-    /** False when the member does not have this role any more, or is gone. Whoever was just made an owner stays it. */
-    async saveMember(
-      tenant_id: string,
-      user_id: string,
-      from: MemberRole,
-      change: { role: MemberRole; epoch: string },
-    ): Promise<boolean> {
-      const result = await db
-        .updateTable('members')
-        .set(change)
-        .where('tenant_id', '=', tenant_id)
-        .where('user_id', '=', user_id)
-        .where('role', '=', from)
-        .executeTakeFirst()
-      return result.numUpdatedRows === 1n
-    },
-    /** False when there is no such member, or it is the owner. */
-    async removeMember(tenant_id: string, user_id: string): Promise<boolean> {
-      const result = await db
-        .deleteFrom('members')
-        .where('tenant_id', '=', tenant_id)
-        .where('user_id', '=', user_id)
-        .where('role', '<>', 'owner')
-        .executeTakeFirst()
-      return result.numDeletedRows === 1n
-    },
-    /**
-     * Makes a member the owner, and the owner an administrator. False, and then the transaction must not be
-     * kept: `from` is not the owner any more, or `to` is no member.
-     */
-    async handOver(
-      tenant_id: string,
-      from: { id: string; epoch: string },
-      to: { id: string; epoch: string },
-    ): Promise<boolean> {
-      const owned = await db
-        .updateTable('namespaces')
-        .set({ owner: to.id })
-        .where('tenant_id', '=', tenant_id)
-        .where('owner', '=', from.id)
-        .executeTakeFirst()
-      if (owned.numUpdatedRows !== 1n) return false
-      const change = async ({ id, epoch }: typeof from, before: readonly Role[], role: Role) => {
-        const result = await db
-          .updateTable('members')
-          .set({ role, epoch })
-          .where('tenant_id', '=', tenant_id)
-          .where('user_id', '=', id)
-          .where('role', 'in', before)
-          .executeTakeFirst()
-        return result.numUpdatedRows === 1n
-      }
-      return (await change(from, ['owner'], 'administrator')) && (await change(to, memberRoles, 'owner'))
-    },
+    ...memberStore(context),
 
-    /** How many accepted devices. */
     async deviceCount(tenant_id: string): Promise<number> {
       const row = await db
         .selectFrom('tallies')
@@ -234,7 +115,7 @@ export function namespaceStore(context: AllNamespaces) {
       return row?.n ?? 0
     },
 
-    /** The same for several namespaces in one statement; one without accepted devices may be absent. */
+    /** A namespace without accepted devices may be absent. */
     async deviceCounts(tenant_ids: readonly string[]): Promise<Map<string, number>> {
       if (tenant_ids.length === 0) return new Map()
       const rows = await db
@@ -246,7 +127,6 @@ export function namespaceStore(context: AllNamespaces) {
       return new Map(rows.map(({ tenant_id, n }) => [tenant_id, n]))
     },
 
-    /** Namespaces that a user is a member of, or the one that a key belongs to. */
     async list(whose: { user_id: string } | { tenant_id: string }, groups: readonly Group[], slice: Slice) {
       let query = reader.selectFrom('namespaces')
       query =
@@ -260,5 +140,3 @@ export function namespaceStore(context: AllNamespaces) {
     },
   }
 }
-
-export type NamespaceStore = ReturnType<typeof namespaceStore>

@@ -1,13 +1,12 @@
-// The nodes that share a PostgreSQL database, each with the moment of its last sign by the database's own
-// clock, so that the nodes' clocks may differ. When a node is silent for too long, exactly one of the others
-// cleans up after it: its devices are offline and its sessions are over. SQLite has one node and uses nothing
-// of this.
+// The nodes that share a PostgreSQL database, each with its last sign by the database's clock, because the
+// nodes' clocks may differ. When one is silent for too long, exactly one other cleans up after it: its
+// devices are offline, its sessions over. SQLite has one node and uses none of this.
 import { sql } from 'kysely'
 import type { AllNamespaces } from './context.ts'
 
 export function nodeStore({ db }: AllNamespaces) {
   return {
-    /** A sign; true if the node was known. */
+    /** Records a sign; true if the node was known. */
     async sign(id: string, address: string): Promise<boolean> {
       const { rows } = await sql<{
         known: boolean
@@ -15,7 +14,6 @@ export function nodeStore({ db }: AllNamespaces) {
         on conflict (id) do update set seen_at = clock_timestamp() returning xmax <> 0 as known`.execute(db)
       return rows[0]!.known
     },
-    /** The others that have given a sign within so long, and when that was. */
     async others(id: string, silent_ms: number): Promise<{ id: string; address: string; seen: string }[]> {
       const { rows } = await sql<{
         id: string
@@ -27,7 +25,7 @@ export function nodeStore({ db }: AllNamespaces) {
       )
       return rows
     },
-    /** Those that were silent for so long are removed; whoever is told of one mourns it. */
+    /** Removes nodes that were silent for this long; each is returned to exactly one caller. */
     async lost(silent_ms: number): Promise<string[]> {
       const { rows } = await sql<{ id: string }>`delete from nodes
         where seen_at < clock_timestamp() - make_interval(secs => ${silent_ms / 1000}) returning id`.execute(
@@ -35,7 +33,7 @@ export function nodeStore({ db }: AllNamespaces) {
       )
       return rows.map((row) => row.id)
     },
-    /** As `lost`, for those who had our address before us: they are gone for certain. */
+    /** As `lost`, for nodes that had our address before us: they are certainly gone. */
     async predecessors(id: string, address: string): Promise<string[]> {
       const rows = await db
         .deleteFrom('nodes')
@@ -45,11 +43,10 @@ export function nodeStore({ db }: AllNamespaces) {
         .execute()
       return rows.map((row) => row.id)
     },
-    /** One of them, the same for all: for what is to be done once. */
+    /** One node, the same for all: for work that is done once. */
     first: async (): Promise<string | undefined> =>
       (await db.selectFrom('nodes').select('id').orderBy('id').limit(1).executeTakeFirst())?.id,
     leave: (id: string) => db.deleteFrom('nodes').where('id', '=', id).execute(),
-    /** What a node that is gone had. */
     async cleanUp(id: string) {
       const devices = await db
         .updateTable('devices')
@@ -57,8 +54,8 @@ export function nodeStore({ db }: AllNamespaces) {
         .where('node', '=', id)
         .returning('uid')
         .execute()
-      // Agents keep the terminals of some; whichever node they come to continues them.
-      const kept = await db
+      // Agents keep the terminals of some sessions, and whichever node they reach continues those.
+      const detached = await db
         .updateTable('sessions')
         .set({ node: '' })
         .where('node', '=', id)
@@ -73,12 +70,9 @@ export function nodeStore({ db }: AllNamespaces) {
         .where('active', '=', 1)
         .returning(['uid', 'tenant_id', 'username', 'device_uid'])
         .execute()
-      return { devices: devices.map((row) => row.uid), sessions, kept }
+      return { devices: devices.map((row) => row.uid), sessions, detached }
     },
-    /**
-     * Devices and sessions that name a node which does not exist: the node that should have cleaned up
-     * after it died, too.
-     */
+    /** Devices and sessions that name a missing node: the node that should have cleaned up died, too. */
     async orphans(): Promise<string[]> {
       const { rows } = await sql<{ node: string }>`select distinct node from (
           select node from devices where node <> '' union select node from sessions where active = 1 and node <> '') as named
@@ -87,5 +81,3 @@ export function nodeStore({ db }: AllNamespaces) {
     },
   }
 }
-
-export type NodeStore = ReturnType<typeof nodeStore>

@@ -1,6 +1,6 @@
 // Tokens and codes that work once: activation, password recovery, a changed address waiting to be confirmed,
 // a sign-in waiting for its second factor, reset codes, the set-up code. Only hashes are kept.
-import type { ServerContext } from './context.ts'
+import { isOne, type ServerContext } from './context.ts'
 
 export type TokenKind =
   | 'activation'
@@ -20,7 +20,7 @@ export function tokenStore({ db }: ServerContext) {
       hash: string
       user_id: string | null
       expires_at: string
-      /** The name that a sign-in was begun with. */
+      /** The name that a sign-in began with. */
       typed?: string
     }) =>
       db
@@ -28,7 +28,6 @@ export function tokenStore({ db }: ServerContext) {
         .values({ typed: null, ...token, tries: 0 })
         .execute(),
 
-    /** The token, if it is there and still good. */
     find: (kind: TokenKind, hash: string, now: string) =>
       db
         .selectFrom('one_time_tokens')
@@ -39,17 +38,15 @@ export function tokenStore({ db }: ServerContext) {
         .executeTakeFirst(),
 
     /** Takes the token away; true for the one caller who got it. */
-    async spend(kind: TokenKind, hash: string, now: string): Promise<boolean> {
-      const result = await db
-        .deleteFrom('one_time_tokens')
-        .where('kind', '=', kind)
-        .where('hash', '=', hash)
-        .where('expires_at', '>', now)
-        .executeTakeFirst()
-      return result.numDeletedRows === 1n
-    },
+    spend: (kind: TokenKind, hash: string, now: string) =>
+      isOne(
+        db
+          .deleteFrom('one_time_tokens')
+          .where('kind', '=', kind)
+          .where('hash', '=', hash)
+          .where('expires_at', '>', now),
+      ),
 
-    /** Counts a wrong try against a token and gives the count. */
     async miss(kind: TokenKind, hash: string): Promise<number> {
       const row = await db
         .updateTable('one_time_tokens')
@@ -61,7 +58,6 @@ export function tokenStore({ db }: ServerContext) {
       return row?.tries ?? 0
     },
 
-    /** All tokens of a kind that a user has. */
     removeOf: (user_id: string, kind: TokenKind) =>
       db.deleteFrom('one_time_tokens').where('user_id', '=', user_id).where('kind', '=', kind).execute(),
     removeAllOf: (user_id: string) =>
@@ -70,5 +66,3 @@ export function tokenStore({ db }: ServerContext) {
     sweep: (now: string) => db.deleteFrom('one_time_tokens').where('expires_at', '<=', now).execute(),
   }
 }
-
-export type TokenStore = ReturnType<typeof tokenStore>

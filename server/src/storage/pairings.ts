@@ -1,7 +1,7 @@
-// Pairings that wait for somebody to confirm them, and their outcome for the agent that asks for it. They
-// belong to no namespace before that. Codes are kept as keyed hashes, secrets as hashes.
+// Pairings that wait for confirmation, and their outcome for the agent. They belong to no namespace before
+// it. Codes are stored as keyed hashes, secrets as hashes.
 import type { Insertable, Selectable } from 'kysely'
-import type { ServerContext } from './context.ts'
+import { isOne, type ServerContext } from './context.ts'
 import type { Tables } from './tables.ts'
 
 export type PairingRow = Selectable<Tables['pairings']>
@@ -9,9 +9,8 @@ export type PairingRow = Selectable<Tables['pairings']>
 export function pairingStore({ db }: ServerContext) {
   return {
     insert: (row: Insertable<Tables['pairings']>) => db.insertInto('pairings').values(row).execute(),
-    /** How many there are, of this source and of all. */
     async count(source: string): Promise<{ own: number; all: number }> {
-      // Each walks over an index alone.
+      // Separate counts, so that each walks an index alone.
       const rows = () => db.selectFrom('pairings').select((eb) => eb.fn.countAll<number>().as('n'))
       const own = await rows().where('source', '=', source).executeTakeFirstOrThrow()
       const all = await rows().executeTakeFirstOrThrow()
@@ -33,22 +32,12 @@ export function pairingStore({ db }: ServerContext) {
         .where('expires_at', '>', now)
         .executeTakeFirst(),
     /** Moves it from one state to the next; true for the one caller who did. */
-    async move(
+    move: (
       secret: string,
       from: PairingRow['state'],
       change: Pick<PairingRow, 'state'> &
         Partial<Pick<PairingRow, 'namespace' | 'confirmed_by' | 'expires_at'>>,
-    ): Promise<boolean> {
-      const result = await db
-        .updateTable('pairings')
-        .set(change)
-        .where('secret', '=', secret)
-        .where('state', '=', from)
-        .executeTakeFirst()
-      return result.numUpdatedRows === 1n
-    },
+    ) => isOne(db.updateTable('pairings').set(change).where('secret', '=', secret).where('state', '=', from)),
     sweep: (now: string) => db.deleteFrom('pairings').where('expires_at', '<=', now).execute(),
   }
 }
-
-export type PairingStore = ReturnType<typeof pairingStore>

@@ -1,5 +1,5 @@
-// Presence of devices, written in batches: one statement for a thousand devices, whatever their namespaces.
-// The uid is derived from the namespace among other things, so it alone names one device of one namespace.
+// Presence of devices, written in batches of a thousand across namespaces: the uid, derived from the
+// namespace among other things, identifies a device by itself.
 import { sql } from 'kysely'
 import type { AllNamespaces } from './context.ts'
 
@@ -7,19 +7,18 @@ export interface PresenceRow {
   readonly uid: string
   readonly last_seen: string
   readonly online: boolean
-  /** By a tunnel of this node's; otherwise by calls, which any node may get. */
+  /** A tunnel of this node; otherwise calls, which any node may get. */
   readonly tunnel?: boolean
-  /** Which of the device's tunnels, where that is counted. */
   readonly number?: number
 }
 
 export function presenceStore({ db, dialect }: AllNamespaces) {
   return {
     /**
-     * `node` is who writes: with several nodes a device belongs to the one that has its newest tunnel, whose
-     * word counts, however late or early it comes. The node that a device is written to be on may say that it
-     * is gone, also when a newer tunnel was numbered but never written. A device without a tunnel is gone
-     * when nobody has seen it later than the one who misses it, and back when somebody sees it later.
+     * `node` writes. With several nodes a device belongs to the one with its newest tunnel, whose word counts
+     * in whatever order writes arrive. The recorded node may also report it gone when a newer tunnel was
+     * numbered but never written. Without a tunnel, a device is gone when nobody has seen it later, and back
+     * when somebody sees it later.
      */
     async write(rows: readonly PresenceRow[], node = ''): Promise<void> {
       const batch = JSON.stringify(
@@ -43,7 +42,7 @@ export function presenceStore({ db, dialect }: AllNamespaces) {
             else devices.node = '' and devices.last_seen <= seen ->> 1 end`.execute(db)
     },
 
-    /** Whoever has its tunnel. */
+    /** Whichever node has its tunnel. */
     markOffline: (uid: string, last_seen?: string) =>
       db
         .updateTable('devices')
@@ -51,7 +50,6 @@ export function presenceStore({ db, dialect }: AllNamespaces) {
         .where('uid', '=', uid)
         .execute(),
 
-    /** Those marked as online, oldest sign first. */
     online: () =>
       db
         .selectFrom('devices')
@@ -60,7 +58,7 @@ export function presenceStore({ db, dialect }: AllNamespaces) {
         .orderBy('last_seen')
         .execute(),
 
-    /** Devices that a crash, or a node that is gone, left marked as online. */
+    /** Marks devices offline that a crash, or a lost node, left online. */
     forgetOlderThan: (last_seen: string) =>
       db
         .updateTable('devices')
@@ -70,5 +68,3 @@ export function presenceStore({ db, dialect }: AllNamespaces) {
         .execute(),
   }
 }
-
-export type PresenceStore = ReturnType<typeof presenceStore>

@@ -2,7 +2,7 @@
 import type { Group } from '@hawser/contract/filters'
 import { sql, type Insertable, type Selectable, type Updateable } from 'kysely'
 import type { NamespaceContext, Slice } from './context.ts'
-import { locked, pageOf } from './context.ts'
+import { isOne, locked, pageOf } from './context.ts'
 import { jsonField, whereGroups, type Columns } from './filter-sql.ts'
 import type { Tables } from './tables.ts'
 
@@ -30,20 +30,12 @@ export function publicKeyStore(context: NamespaceContext) {
       context.insert('public_keys', row).execute(),
     save: (fingerprint: string, change: Updateable<Tables['public_keys']>) =>
       context.update('public_keys').set(change).where('fingerprint', '=', fingerprint).execute(),
-    /** A key of a member goes with the membership. */
     removeOf: (owner: string) => context.remove('public_keys').where('owner', '=', owner).execute(),
-    async remove(fingerprint: string): Promise<boolean> {
-      const result = await context
-        .remove('public_keys')
-        .where('fingerprint', '=', fingerprint)
-        .executeTakeFirst()
-      return result.numDeletedRows === 1n
-    },
+    remove: (fingerprint: string) =>
+      isOne(context.remove('public_keys').where('fingerprint', '=', fingerprint)),
     async list(groups: readonly Group[], slice: Slice) {
       const query = whereGroups(mine(), groups, columnsOf(context.dialect), context.dialect)
       return pageOf(query, slice, (all) => all.selectAll().orderBy('created_at').orderBy('fingerprint'))
     },
   }
 }
-
-export type PublicKeyStore = ReturnType<typeof publicKeyStore>

@@ -1,38 +1,32 @@
-// What the database knows of recordings: the sealed key that signs them, which have run out, and which are to
-// be removed because their session is gone or they have run out. And of several nodes, which of them has one
-// that is not finished.
+// The sealed key that signs recordings, which recordings have expired, which are to be removed, and which
+// node has an unfinished one.
 import { sql, type Selectable } from 'kysely'
-import type { AllNamespaces, ServerContext } from './context.ts'
+import { insertNew, type AllNamespaces, type ServerContext } from './context.ts'
 import type { Tables } from './tables.ts'
 
 export function recordingKeyStore({ db }: ServerContext) {
   return {
     list: () =>
       db.selectFrom('recording_keys').selectAll().orderBy('created_at', 'desc').orderBy('type').execute(),
-    /** Keeps the one that is there already: another node may have been quicker. */
+    /** Another node's key is left as it is. */
     insert: (row: Selectable<Tables['recording_keys']>) =>
-      db
-        .insertInto('recording_keys')
-        .values(row)
-        .onConflict((conflict) => conflict.doNothing())
-        .execute(),
+      insertNew(db.insertInto('recording_keys').values(row)),
   }
 }
 
-/** Of all namespaces. */
 export function recordingStore({ db }: AllNamespaces) {
   async function reject(sessions: readonly { tenant_id: string; uid: string }[]): Promise<void> {
     if (sessions.length === 0) return
-    await db
-      .insertInto('unwanted_recordings')
-      .values(sessions.map(({ tenant_id, uid }) => ({ session_uid: uid, tenant_id })))
-      .onConflict((conflict) => conflict.doNothing())
-      .execute()
+    await insertNew(
+      db
+        .insertInto('unwanted_recordings')
+        .values(sessions.map(({ tenant_id, uid }) => ({ session_uid: uid, tenant_id }))),
+    )
   }
   return {
     /**
-     * Recorded sessions that ended before this moment, the oldest first: from now on they have no
-     * recording, and the one that they had is unwanted. Of two nodes, one gets each. In a transaction.
+     * Expires recorded sessions that ended before this moment, oldest first, and makes their recordings
+     * unwanted. Of two nodes, one gets each. Needs a transaction.
      */
     async expire(last_seen: string, limit: number): Promise<{ tenant_id: string; uid: string }[]> {
       const old = db
@@ -54,13 +48,13 @@ export function recordingStore({ db }: AllNamespaces) {
       return expired
     },
     /**
-     * Makes recordings unwanted, in the transaction that takes them from people: whatever happens then, a
-     * sweep removes them.
+     * Makes recordings unwanted in the transaction that hides them, so that a sweep removes them whatever
+     * happens.
      */
     reject,
     /**
-     * Recordings that nobody may see; `exists`: their session is there again, with a recording. Those of
-     * sessions that go on wait, because such a session may be recorded at any moment.
+     * Recordings that nobody may see; `exists`: their session is back, with a recording. Live sessions wait,
+     * because they may be recorded at any moment.
      */
     unwanted: (limit: number) =>
       db
@@ -90,15 +84,11 @@ interface Name {
   readonly channel: number
 }
 
-/** Of several nodes on PostgreSQL: a recording that is not finished has one node that may finish it. */
 export function unfinishedRecordingStore({ db }: AllNamespaces) {
   const row = ({ tenant_id, session_uid, channel }: Name) =>
     sql`tenant_id = ${tenant_id} and session_uid = ${session_uid} and channel = ${channel}`
   return {
-    /**
-     * It is this node's from now on: it was nobody's (`new`), its own, or of a node that is gone. Else it is
-     * `theirs`.
-     */
+    /** Takes a recording that is nobody's (`new`), this node's, or a lost node's; else it is `theirs`. */
     async take({ tenant_id, session_uid, channel }: Name, node: string): Promise<'new' | 'ours' | 'theirs'> {
       const { rows } = await sql<{
         known: boolean
@@ -110,7 +100,7 @@ export function unfinishedRecordingStore({ db }: AllNamespaces) {
         returning xmax <> 0 as known`.execute(db)
       return rows[0] ? (rows[0].known ? 'ours' : 'new') : 'theirs'
     },
-    /** It is finished; false if it was not this node's any more. */
+    /** False if the recording was no longer this node's. */
     async end(name: Name, node: string): Promise<boolean> {
       const { rows } =
         await sql`delete from unfinished_recordings where ${row(name)} and node = ${node} returning channel`.execute(
@@ -118,12 +108,10 @@ export function unfinishedRecordingStore({ db }: AllNamespaces) {
         )
       return rows.length > 0
     },
-    /** Nothing of it can be read here: whoever has its file may go on. */
+    /** The node that has the file may continue. */
     release: (name: Name, node: string) =>
       sql`update unfinished_recordings set node = '' where ${row(name)} and node = ${node}`.execute(db),
-    /**
-     * Some of those whose node is gone; they are this node's from now on, and nobody else is told of them.
-     */
+    /** Takes over some recordings of lost nodes; no other node gets them. */
     async inherit(node: string, limit: number): Promise<Name[]> {
       const { rows } =
         await sql<Name>`update unfinished_recordings set node = ${node} where (session_uid, channel) in (
@@ -141,5 +129,3 @@ export function unfinishedRecordingStore({ db }: AllNamespaces) {
         .execute(),
   }
 }
-
-export type RecordingStore = ReturnType<typeof recordingStore>

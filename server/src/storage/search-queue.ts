@@ -1,15 +1,21 @@
-// Which sessions are to be indexed for the search, in all namespaces. `index_at` of a session says when its
-// recordings are next to be looked at; whoever begins or changes a recording sets it.
+// Which sessions of all namespaces are to be indexed. `index_at` says when a session's recordings are
+// examined next; code that begins or changes a recording sets it.
 import { flag, type AllNamespaces } from './context.ts'
 
-/** Before every moment: due at once. */
 const atOnce = ''
 
 export function searchQueueStore({ db, reader, dialect }: AllNamespaces) {
+  const recordedOf = (tenant_id: string) =>
+    db
+      .selectFrom('sessions')
+      .select((all) => all.fn.countAll<number>().as('n'))
+      .where('tenant_id', '=', tenant_id)
+      .where('recorded', '=', 1)
+
   return {
     /**
-     * Sessions that are due and over, the longest due first. On PostgreSQL they are due again at `until`, so
-     * that other nodes leave them alone; SQLite has one process.
+     * Due sessions that have ended, longest due first. On PostgreSQL they are due again at `until`, so that
+     * other nodes leave them alone.
      */
     async due(now: string, until: string, limit: number) {
       const found = db
@@ -39,8 +45,8 @@ export function searchQueueStore({ db, reader, dialect }: AllNamespaces) {
         .execute()
     },
     /**
-     * Undefined: everything of the session is indexed. Nothing is saved if the session became due again since
-     * `due` gave it: there is something new.
+     * Undefined: fully indexed. Nothing is saved if the session has become due again since: there is
+     * something new.
      */
     save: (
       { uid, index_at }: { uid: string; index_at: string | null },
@@ -53,10 +59,9 @@ export function searchQueueStore({ db, reader, dialect }: AllNamespaces) {
         .where('uid', '=', uid)
         .where('index_at', '=', index_at)
         .execute(),
-    /** Before it is indexed, so that it counts even if the process ends. */
+    /** Saved before indexing, so that it counts even if the process ends. */
     noteFailures: (uid: string, index_failures: number) =>
       db.updateTable('sessions').set({ index_failures }).where('uid', '=', uid).execute(),
-    /** Everything that is recorded, or that of one namespace, is due. */
     async markAll(tenant_id?: string): Promise<void> {
       const all = db
         .updateTable('sessions')
@@ -64,7 +69,6 @@ export function searchQueueStore({ db, reader, dialect }: AllNamespaces) {
         .where('recorded', '=', 1)
       await (tenant_id === undefined ? all : all.where('tenant_id', '=', tenant_id)).execute()
     },
-    /** Whether the namespace wants to be searched. */
     async isOn(tenant_id: string): Promise<boolean> {
       const row = await db
         .selectFrom('namespaces')
@@ -73,7 +77,7 @@ export function searchQueueStore({ db, reader, dialect }: AllNamespaces) {
         .executeTakeFirst()
       return row?.search === 1
     },
-    /** What a hit can be filtered by; undefined: the session is gone. */
+    /** The properties that hits are filtered by; undefined: the session is gone. */
     about: (tenant_id: string, uid: string): Promise<{ device_uid: string; person_id: string } | undefined> =>
       db
         .selectFrom('sessions')
@@ -81,30 +85,18 @@ export function searchQueueStore({ db, reader, dialect }: AllNamespaces) {
         .where('tenant_id', '=', tenant_id)
         .where('uid', '=', uid)
         .executeTakeFirst(),
-    /** How many sessions are not indexed yet. */
     async count(tenant_id: string): Promise<number> {
-      const row = await db
-        .selectFrom('sessions')
-        .select((all) => all.fn.countAll<number>().as('n'))
-        .where('tenant_id', '=', tenant_id)
-        .where('index_at', 'is not', null)
-        .where('recorded', '=', 1)
-        .executeTakeFirst()
+      const row = await recordedOf(tenant_id).where('index_at', 'is not', null).executeTakeFirst()
       return row?.n ?? 0
     },
-    /** How many sessions are given up: indexing them ended its thread again and again. */
+    /** Sessions whose indexing ended its thread again and again. */
     async failed(tenant_id: string): Promise<number> {
-      const row = await db
-        .selectFrom('sessions')
-        .select((all) => all.fn.countAll<number>().as('n'))
-        .where('tenant_id', '=', tenant_id)
+      const row = await recordedOf(tenant_id)
         .where('index_failures', '>', 0)
         .where('index_at', 'is', null)
-        .where('recorded', '=', 1)
         .executeTakeFirst()
       return row?.n ?? 0
     },
-    /** Of all namespaces: sessions that are over and not indexed, and when the oldest of them ended. */
     async backlog(): Promise<{ count: number; oldest: string | null }> {
       const row = await reader
         .selectFrom('sessions')

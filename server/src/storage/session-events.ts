@@ -1,5 +1,5 @@
-// What happened in sessions, numbered for each session. Events are written in batches of many namespaces; the
-// namespace of a row is that of its session, and a session that is gone gets none.
+// Session events, numbered for each session and written in batches of many namespaces. The namespace of a row
+// is that of its session; events of a deleted session are dropped.
 import { sql, type Selectable } from 'kysely'
 import type { AllNamespaces, NamespaceContext } from './context.ts'
 import type { Tables } from './tables.ts'
@@ -8,7 +8,7 @@ export type SessionEventRow = Selectable<Tables['session_events']>
 
 export function sessionEventBatchStore({ db, dialect }: AllNamespaces) {
   return {
-    /** Writes events, or what has become of those that are there. */
+    /** Inserts events, or updates those that are there. */
     async save(events: readonly Omit<SessionEventRow, 'tenant_id'>[]): Promise<void> {
       const batch = JSON.stringify(
         events.map((event) => [
@@ -44,7 +44,7 @@ export function sessionEventBatchStore({ db, dialect }: AllNamespaces) {
 
 export function sessionEventStore(context: NamespaceContext) {
   return {
-    /** The number of the newest; 0: there is none. */
+    /** 0: there is none. */
     async last(session_uid: string): Promise<number> {
       const row = await context
         .read('session_events')
@@ -55,7 +55,6 @@ export function sessionEventStore(context: NamespaceContext) {
         .executeTakeFirst()
       return row?.seq ?? 0
     },
-    /** Oldest first, behind this number. */
     list: (session_uid: string, after: number, limit: number): Promise<SessionEventRow[]> =>
       context
         .read('session_events')

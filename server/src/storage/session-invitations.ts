@@ -1,6 +1,7 @@
-// Invitations to live sessions: of one namespace, and by their hash for whoever presents one, who need not be of any.
+// Invitations to live sessions: of one namespace, and by their hash for their holder, who need not be a
+// member.
 import type { Insertable, Selectable } from 'kysely'
-import type { AllNamespaces, NamespaceContext } from './context.ts'
+import { isOne, type AllNamespaces, type NamespaceContext } from './context.ts'
 import type { Tables } from './tables.ts'
 
 export type SessionInvitationRow = Selectable<Tables['session_invitations']>
@@ -12,7 +13,6 @@ export function sessionInvitationStore(context: NamespaceContext) {
       context.insert('session_invitations', row).execute(),
     find: (id: string): Promise<SessionInvitationRow | undefined> =>
       mine().selectAll().where('id', '=', id).executeTakeFirst(),
-    /** Those that have not expired. */
     open: (session_uid: string, now: string): Promise<SessionInvitationRow[]> =>
       mine()
         .selectAll()
@@ -22,21 +22,17 @@ export function sessionInvitationStore(context: NamespaceContext) {
         .orderBy('id')
         .execute(),
     /** Whether it is the user's from now on: in one statement, so that nobody else can have it, too. */
-    async claim(id: string, user_id: string, now: string): Promise<boolean> {
-      const claimed = await context
-        .update('session_invitations')
-        .set({ user_id, used_at: now })
-        .where('id', '=', id)
-        .where('user_id', 'is', null)
-        .where('expires_at', '>', now)
-        .executeTakeFirst()
-      return claimed.numUpdatedRows === 1n
-    },
-    async remove(id: string): Promise<boolean> {
-      const removed = await context.remove('session_invitations').where('id', '=', id).executeTakeFirst()
-      return removed.numDeletedRows === 1n
-    },
-    /** Those that somebody made. */
+    claim: (id: string, user_id: string, now: string) =>
+      isOne(
+        context
+          .update('session_invitations')
+          .set({ user_id, used_at: now })
+          .where('id', '=', id)
+          .where('user_id', 'is', null)
+          .where('expires_at', '>', now),
+      ),
+    remove: (id: string) => isOne(context.remove('session_invitations').where('id', '=', id)),
+    /** Removes the invitations that somebody made. */
     removeOf: (user_id: string) =>
       context.remove('session_invitations').where('created_by', '=', user_id).execute(),
   }
@@ -46,7 +42,7 @@ export function presentedInvitationStore({ db }: AllNamespaces) {
   return {
     find: (hash: string): Promise<SessionInvitationRow | undefined> =>
       db.selectFrom('session_invitations').selectAll().where('hash', '=', hash).executeTakeFirst(),
-    /** Those that somebody made, in every namespace; gives what they were. */
+    /** In every namespace; returns what was removed. */
     removeOf: (user_id: string): Promise<SessionInvitationRow[]> =>
       db.deleteFrom('session_invitations').where('created_by', '=', user_id).returningAll().execute(),
     sweep: (now: string) => db.deleteFrom('session_invitations').where('expires_at', '<=', now).execute(),

@@ -1,11 +1,11 @@
-// Public keys of a ShellHub that devices have moved from: whose device tokens are taken, in which namespaces.
+// Public keys of a ShellHub that devices have moved from: whose device tokens count, in which namespaces.
 import type { Selectable } from 'kysely'
-import type { AllNamespaces } from './context.ts'
+import { insertNew, type AllNamespaces } from './context.ts'
 import type { Tables } from './tables.ts'
 
 export type ShellHubKeyRow = Selectable<Tables['shellhub_keys']>
 
-/** Of all namespaces: a token says which one it is for only to somebody who can verify it. */
+/** Not namespaced: a token's namespace is known only once it is verified. */
 export function shellHubKeyStore({ db }: AllNamespaces) {
   return {
     list: (): Promise<ShellHubKeyRow[]> =>
@@ -17,12 +17,7 @@ export function shellHubKeyStore({ db }: AllNamespaces) {
         .orderBy('fingerprint')
         .execute(),
     /** Adding one that is there changes nothing. */
-    add: (row: ShellHubKeyRow) =>
-      db
-        .insertInto('shellhub_keys')
-        .values(row)
-        .onConflict((conflict) => conflict.doNothing())
-        .execute(),
+    add: (row: ShellHubKeyRow) => insertNew(db.insertInto('shellhub_keys').values(row)),
     async remove(tenant_id: string): Promise<boolean> {
       return (
         (await db.deleteFrom('shellhub_keys').where('tenant_id', '=', tenant_id).executeTakeFirst())
@@ -31,5 +26,3 @@ export function shellHubKeyStore({ db }: AllNamespaces) {
     },
   }
 }
-
-export type ShellHubKeyStore = ReturnType<typeof shellHubKeyStore>

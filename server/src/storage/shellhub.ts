@@ -1,7 +1,6 @@
-// Another installation's database: the PostgreSQL of a ShellHub, in its later versions, looked at in one
-// read-only transaction, so that everything is of the same moment while it goes on working. Rows come by a
-// cursor, a few hundred at a time. Which of its tables and columns there are depends on its version: what is
-// not there reads as empty.
+// Reads the PostgreSQL of a ShellHub, in its later versions, in one read-only transaction, so that everything
+// is of one moment while ShellHub goes on working. Rows come by a cursor; tables and columns that a version
+// lacks read as empty.
 import { Failure } from '@hawser/contract/failures'
 import pg from 'pg'
 
@@ -9,14 +8,11 @@ export type ForeignRow = Readonly<Record<string, unknown>>
 
 export interface ShellHubTables extends AsyncDisposable {
   users(): AsyncIterable<ForeignRow>
-  /** Each with `members`: [{id, role, added_at}]. */
   namespaces(): AsyncIterable<ForeignRow>
-  /** Each with `tag_names`. */
   devices(): AsyncIterable<ForeignRow>
   publicKeys(): AsyncIterable<ForeignRow>
   firewallRules(): AsyncIterable<ForeignRow>
   apiKeys(): AsyncIterable<ForeignRow>
-  /** Tables that are not empty. */
   filled(): Promise<string[]>
 }
 
@@ -24,7 +20,7 @@ const rows_at_a_time = 500
 const connect_ms = 10_000
 const needed = ['users', 'namespaces', 'memberships', 'devices']
 
-/** bigint columns hold seconds and counts, far below 2^53. */
+/** bigint columns hold numbers far below 2^53. */
 const parsers: pg.CustomTypesConfig = {
   getTypeParser: (oid: number, format?: 'text' | 'binary') =>
     (oid === 20 ? Number : pg.types.getTypeParser(oid, format)) as (text: string) => unknown,
@@ -37,7 +33,6 @@ export async function openShellHub(url: string): Promise<ShellHubTables> {
     connectionTimeoutMillis: connect_ms,
     application_name: 'hawser',
   })
-  // It may be cut while nobody waits for an answer; the next question then says so.
   client.on('error', () => undefined)
   const ask = async (sql: string): Promise<ForeignRow[]> => {
     try {
@@ -93,7 +88,6 @@ function reading(
     tables.includes(table) && tables.includes('tags')
       ? `(select json_agg(t.name order by x.created_at, t.name) from ${table} x join tags t on t.id = x.tag_id where ${match})`
       : 'null::json'
-  // Later versions moved the settings of a namespace to a table of their own.
   const settings = tables.includes('namespace_settings')
     ? `, s.record_sessions as its_record_sessions, s.connection_announcement as its_announcement
        from namespaces n left join namespace_settings s on s.namespace_id = n.id`

@@ -1,7 +1,7 @@
 // Where users are signed in. Ending a sign-in removes its row, which ends its tokens: the gate looks for the
 // row at every request (callers.ts).
 import type { Selectable } from 'kysely'
-import type { ServerContext } from './context.ts'
+import { isOne, type ServerContext } from './context.ts'
 import type { Tables } from './tables.ts'
 
 export type SignInRow = Selectable<Tables['sign_ins']>
@@ -10,7 +10,6 @@ export function signInStore({ db }: ServerContext) {
   return {
     insert: (row: SignInRow) => db.insertInto('sign_ins').values(row).execute(),
 
-    /** Those of a user, the one that was used last first. */
     of: (user_id: string, now: string): Promise<SignInRow[]> =>
       db
         .selectFrom('sign_ins')
@@ -21,7 +20,6 @@ export function signInStore({ db }: ServerContext) {
         .orderBy('id')
         .execute(),
 
-    /** Leaves a user this many, those that were used last. */
     async trim(user_id: string, most: number): Promise<void> {
       const kept = db
         .selectFrom('sign_ins')
@@ -34,7 +32,6 @@ export function signInStore({ db }: ServerContext) {
       await db.deleteFrom('sign_ins').where('user_id', '=', user_id).where('id', 'not in', kept).execute()
     },
 
-    /** Notes where it was used from, and when. */
     touch: (id: string, used_from: string, used_at: string) =>
       db
         .updateTable('sign_ins')
@@ -43,7 +40,7 @@ export function signInStore({ db }: ServerContext) {
         .where('used_at', '<', used_at)
         .execute(),
 
-    /** Makes it outlive a token that ends at `needed`; nothing happens while it does anyway. */
+    /** Prolongs a sign-in that would end before a token (`needed`). */
     prolong: (id: string, needed: string, expires_at: string) =>
       db
         .updateTable('sign_ins')
@@ -53,16 +50,9 @@ export function signInStore({ db }: ServerContext) {
         .execute(),
 
     /** Ends one of a user; false when there is no such one. */
-    async end(user_id: string, id: string): Promise<boolean> {
-      const result = await db
-        .deleteFrom('sign_ins')
-        .where('user_id', '=', user_id)
-        .where('id', '=', id)
-        .executeTakeFirst()
-      return result.numDeletedRows === 1n
-    },
+    end: (user_id: string, id: string) =>
+      isOne(db.deleteFrom('sign_ins').where('user_id', '=', user_id).where('id', '=', id)),
 
-    /** Ends all of a user but this one; gives how many those were. */
     async endOthers(user_id: string, kept: string): Promise<number> {
       const result = await db
         .deleteFrom('sign_ins')
@@ -75,5 +65,3 @@ export function signInStore({ db }: ServerContext) {
     sweep: (now: string) => db.deleteFrom('sign_ins').where('expires_at', '<=', now).execute(),
   }
 }
-
-export type SignInStore = ReturnType<typeof signInStore>

@@ -10,5 +10,3 @@ export function signingKeyStore({ db }: ServerContext) {
     insert: (row: Selectable<Tables['signing_keys']>) => db.insertInto('signing_keys').values(row).execute(),
   }
 }
-
-export type SigningKeyStore = ReturnType<typeof signingKeyStore>

@@ -46,7 +46,6 @@ import { totalStore } from './totals.ts'
 import { trafficStore, trafficSumStore } from './traffic.ts'
 import { userStore } from './users.ts'
 
-/** The stores of one namespace. */
 function within(context: AllNamespaces, tenant_id: string) {
   const mine = inNamespace(context, tenant_id)
   return {
@@ -116,7 +115,6 @@ function within(context: AllNamespaces, tenant_id: string) {
   }
 }
 
-/** Stores of what belongs to no namespace. They cannot name a table of one. */
 function ofServer(context: ServerContext) {
   return {
     users: userStore(context),
@@ -136,52 +134,38 @@ function ofServer(context: ServerContext) {
   }
 }
 
-/** All stores that see several namespaces, each with its reason. */
+/** All stores that see several namespaces, with the reason for each group. */
 function acrossNamespaces(context: AllNamespaces) {
   return {
-    /** Namespaces themselves and their members: who belongs where is asked before there is a namespace. */
+    /** Namespaces and members are looked up before a namespace is known. */
     namespaces: namespaceStore(context),
-    /** Whether somebody relies on an account that nobody has confirmed is asked in every namespace. */
+    /** Whether an unconfirmed account is relied on is looked up in every namespace. */
     addressClaims: addressClaimStore(context),
-    /** A token or a key says by itself which namespace it is of. */
+    /** Keys, tokens and invitations name their namespace themselves. */
     callers: callerStore(context),
-    /** Likewise an enrolment token. */
     presentedTokens: presentedTokenStore(context),
-    /** Likewise an invitation to a session. */
     presentedInvitations: presentedInvitationStore(context),
-    /** Likewise an invitation, for somebody who is no member yet. */
     presentedMemberInvitations: presentedMemberInvitationStore(context),
-    /** Likewise the token of a device that came from a ShellHub. */
     shellHubKeys: shellHubKeyStore(context),
-    /** Signs of life are written in batches of many namespaces. */
+    /** Presence, bytes and events are written in batches of many namespaces. */
     presence: presenceStore(context),
-    /** Likewise bytes of devices. */
     trafficSums: trafficSumStore(context),
-    /** Likewise what happened to devices. */
     deviceEvents: deviceEventStore(context),
-    /** Likewise of sessions. */
     liveSessions: liveSessionStore(context),
-    /** Likewise what happened in them. */
     sessionEventBatches: sessionEventBatchStore(context),
-    /** The sweep of audit logs, which goes through all of them. */
+    /** One sweep, one deliverer and one judge serve all namespaces. */
     auditLogs: auditLogStore(context),
-    /** A node delivers the audit streams of all namespaces. */
     auditStreamQueue: auditStreamQueue(context),
-    /** Data budgets are judged after each batch of bytes. */
     budgetJudgements: budgetJudgementStore(context),
-    /** A node that is gone leaves devices and sessions of many namespaces behind. */
+    /** A lost node leaves devices and sessions of many namespaces behind. */
     nodes: nodeStore(context),
-    /** The sweep of recordings, which goes by age. */
+    /** Sweeps by age go through all namespaces. */
     recordings: recordingStore(context),
-    /** Likewise that of refused logins. */
     oldRefusals: oldRefusalStore(context),
-    /** Likewise that of devices whose containers are gone. */
     goneDevices: goneDeviceStore(context),
-    /** A node finishes what another one has left. */
+    /** Nodes finish recordings of lost nodes, and index and update in turn across namespaces. */
     unfinishedRecordings: unfinishedRecordingStore(context),
-    /** Recordings of all namespaces take turns to be indexed. */
     searchQueue: searchQueueStore(context),
-    /** Updates of agents take turns among the devices of all namespaces. */
     agentUpdates: agentUpdateStore(context),
     /** The payment provider names customers, not namespaces. */
     billing: billingStore(context),
@@ -200,19 +184,17 @@ function all(context: AllNamespaces) {
   }
 }
 
-/** Stores inside a transaction. */
 export type StoresInTransaction = ReturnType<typeof all>
 
 export function stores(opened: Opened) {
   return {
     ...all({ db: opened.db, reader: opened.reader, dialect: opened.name, locks: false }),
     isDuplicate: opened.isDuplicate,
-    /** Fails, as any query would, while the database is away. */
     ping: async (): Promise<void> => void (await sql`select 1`.execute(opened.db)),
     /**
-     * All or nothing. Inside, use only the stores that are handed over, and wait for nothing but the
-     * database: other requests wait for a SQLite transaction to end. The work may be run again from its
-     * beginning when it met another transaction or a full disk, so it changes nothing but the database.
+     * All or nothing. Inside, use only the given stores and wait for nothing but the database: other requests
+     * wait for a SQLite transaction. After a conflict or a full disk the work runs again, so it changes
+     * nothing but the database.
      */
     transaction: <T>(work: (stores: StoresInTransaction) => Promise<T>): Promise<T> =>
       opened.again(() =>

@@ -1,5 +1,5 @@
-// Totals of all namespaces together, for the metrics. They come from the counters that triggers keep, on the
-// connection for lists.
+// Totals of all namespaces for the metrics, from the counters that triggers keep, on the connection for
+// lists.
 import { sql } from 'kysely'
 import type { AllNamespaces } from './context.ts'
 

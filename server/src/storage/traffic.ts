@@ -1,12 +1,10 @@
-// Bytes of devices, one row for a device and day. Sums are added in batches of many namespaces; the namespace
-// of a row is that of its device, and a device that is gone gets none.
+// Bytes of devices per day, added in batches of many namespaces. The namespace of a row is that of its
+// device; bytes of a deleted device are dropped.
 import { sql } from 'kysely'
 import type { AllNamespaces, NamespaceContext } from './context.ts'
 
-/** What is added to a device's day. */
 export interface TrafficSum {
   readonly uid: string
-  /** As 2026-11-17, in UTC. */
   readonly day: string
   readonly idle_received: number
   readonly idle_sent: number
@@ -37,7 +35,7 @@ export function trafficSumStore({ db, dialect }: AllNamespaces) {
         on conflict (uid, day) do update set ${sql.join(added)}`.execute(db)
     },
 
-    /** Days before this one. Deleted in steps, so that other writers wait for none of them long. */
+    /** In steps, so that no other writer waits long. */
     async sweep(before: string, step = 10_000): Promise<void> {
       for (;;) {
         const rows = await db
@@ -62,7 +60,6 @@ export function trafficSumStore({ db, dialect }: AllNamespaces) {
 
 export function trafficStore(context: NamespaceContext) {
   return {
-    /** From this day on, oldest first. */
     days: (uid: string, since: string) =>
       context
         .read('device_traffic')
@@ -71,7 +68,6 @@ export function trafficStore(context: NamespaceContext) {
         .where('day', '>=', since)
         .orderBy('day')
         .execute(),
-    /** Of all devices: how many there were on each day, and their bytes. */
     async allByDay(since: string) {
       const rows = await context
         .read('device_traffic')
@@ -89,5 +85,3 @@ export function trafficStore(context: NamespaceContext) {
     },
   }
 }
-
-export type TrafficStore = ReturnType<typeof trafficStore>

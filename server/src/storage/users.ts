@@ -1,19 +1,21 @@
-// Users, their recovery codes and MFA drafts. Usernames and e-mails arrive here in lower case.
+// Users. Usernames and e-mails arrive here in lower case.
 import type { Insertable, Selectable, Updateable } from 'kysely'
 import type { ServerContext } from './context.ts'
+import { secondFactorStore } from './second-factors.ts'
 import type { Tables } from './tables.ts'
 
 export type UserRow = Selectable<Tables['users']>
 
-export function userStore({ db }: ServerContext) {
+export function userStore(context: ServerContext) {
+  const { db } = context
   return {
     find: (id: string): Promise<UserRow | undefined> =>
       db.selectFrom('users').selectAll().where('id', '=', id).executeTakeFirst(),
 
     /**
-     * By username or by e-mail, also the one that counts while another one is shown. It means whoever has confirmed it
-     * as an address. Else it means a confirmed account before others, a username before an address that is
-     * claimed, and nobody where several claim it.
+     * By username or e-mail address, also by the address that counts while another is shown. Order: the
+     * account that has confirmed the address, other confirmed accounts, usernames, claims. Several claims of
+     * one address match nobody.
      */
     async findByIdentifier(identifier: string): Promise<UserRow | undefined> {
       const rows = await db
@@ -37,7 +39,6 @@ export function userStore({ db }: ServerContext) {
     findByUsername: (username: string): Promise<UserRow | undefined> =>
       db.selectFrom('users').selectAll().where('username', '=', username).executeTakeFirst(),
 
-    /** By an e-mail of which somebody has shown that it is theirs. */
     async findByConfirmedEmail(email: string): Promise<UserRow | undefined> {
       const rows = await db
         .selectFrom('users')
@@ -48,9 +49,8 @@ export function userStore({ db }: ServerContext) {
     },
 
     /**
-     * Which of these are taken by someone else, by the names of the fields. An address is taken by whoever has
-     * confirmed it, also for as long as a change of it can be undone. A username is taken by another account's, and by
-     * such an address.
+     * Names the fields that are taken. An account has the address that it confirmed, also while a change of
+     * it can be undone; a username is taken by another username or by such an address.
      */
     async taken(
       fields: { username?: string | undefined; email?: string | undefined },
@@ -80,7 +80,6 @@ export function userStore({ db }: ServerContext) {
     save: (id: string, change: Updateable<Tables['users']>) =>
       db.updateTable('users').set(change).where('id', '=', id).execute(),
 
-    /** The user as of now, whom nobody else changes until the transaction ends. */
     lock: (id: string): Promise<UserRow | undefined> =>
       db
         .updateTable('users')
@@ -89,7 +88,7 @@ export function userStore({ db }: ServerContext) {
         .returningAll()
         .executeTakeFirst(),
 
-    /** A new password: every token that the user has is worth nothing from here on, but the one to keep. */
+    /** Ends every token of the user except `kept_token`. */
     savePassword: (id: string, password: string, kept_token: string | null = null) =>
       db
         .updateTable('users')
@@ -97,7 +96,6 @@ export function userStore({ db }: ServerContext) {
         .where('id', '=', id)
         .execute(),
 
-    /** Ends every token that the user has, and gives the user as that leaves them. */
     endTokens: (id: string): Promise<UserRow | undefined> =>
       db
         .updateTable('users')
@@ -106,11 +104,10 @@ export function userStore({ db }: ServerContext) {
         .returningAll()
         .executeTakeFirst(),
 
-    /** The same password, hashed anew; nothing happens when it was changed meanwhile. */
+    /** Replaces the hash of an unchanged password. */
     replaceHash: (id: string, before: string, password: string) =>
       db.updateTable('users').set({ password }).where('id', '=', id).where('password', '=', before).execute(),
 
-    /** Whether somebody still has a hash of bcrypt, from where they came from. */
     async anyBcrypt(): Promise<boolean> {
       return (
         (await db
@@ -122,20 +119,6 @@ export function userStore({ db }: ServerContext) {
       )
     },
 
-    /**
-     * Remembers that the code of this time step was used; false when one of that step or a later one was used
-     * before.
-     */
-    async spendStep(id: string, step: number): Promise<boolean> {
-      const result = await db
-        .updateTable('users')
-        .set({ mfa_step: step })
-        .where('id', '=', id)
-        .where('mfa_step', '<', step)
-        .executeTakeFirst()
-      return result.numUpdatedRows === 1n
-    },
-
     remove: (id: string) => db.deleteFrom('users').where('id', '=', id).execute(),
 
     list: () =>
@@ -145,7 +128,7 @@ export function userStore({ db }: ServerContext) {
         .orderBy('username')
         .execute(),
 
-    /** Whether there is a user who has not merely registered. */
+    /** Whether any user did more than register. */
     async anyFounder(): Promise<boolean> {
       return (
         (await db
@@ -157,58 +140,6 @@ export function userStore({ db }: ServerContext) {
       )
     },
 
-    async recoveryCodes(user_id: string): Promise<string[]> {
-      const rows = await db
-        .selectFrom('mfa_recovery_codes')
-        .select('hash')
-        .where('user_id', '=', user_id)
-        .execute()
-      return rows.map(({ hash }) => hash)
-    },
-
-    async setRecoveryCodes(user_id: string, hashes: readonly string[]): Promise<void> {
-      await db.deleteFrom('mfa_recovery_codes').where('user_id', '=', user_id).execute()
-      if (hashes.length > 0)
-        await db
-          .insertInto('mfa_recovery_codes')
-          .values(hashes.map((hash) => ({ user_id, hash })))
-          .execute()
-    },
-
-    /**
-     * Spends a recovery code, also in what an undo would bring back; false when there is no such one (any
-     * more).
-     */
-    async spendRecoveryCode(user_id: string, hash: string): Promise<boolean> {
-      const result = await db
-        .deleteFrom('mfa_recovery_codes')
-        .where('user_id', '=', user_id)
-        .where('hash', '=', hash)
-        .executeTakeFirst()
-      if (result.numDeletedRows !== 1n) return false
-      await db
-        .updateTable('identity_changes')
-        .set((eb) => ({
-          mfa_recovery_codes: eb.fn<string>('replace', ['mfa_recovery_codes', eb.val(hash), eb.val('')]),
-        }))
-        .where('user_id', '=', user_id)
-        .execute()
-      return true
-    },
-
-    async saveDraft(draft: Selectable<Tables['mfa_drafts']>): Promise<void> {
-      const { user_id: _, ...change } = draft
-      await db
-        .insertInto('mfa_drafts')
-        .values(draft)
-        .onConflict((oc) => oc.column('user_id').doUpdateSet(change))
-        .execute()
-    },
-
-    findDraft: (user_id: string) =>
-      db.selectFrom('mfa_drafts').selectAll().where('user_id', '=', user_id).executeTakeFirst(),
-    removeDraft: (user_id: string) => db.deleteFrom('mfa_drafts').where('user_id', '=', user_id).execute(),
+    ...secondFactorStore(context),
   }
 }
-
-export type UserStore = ReturnType<typeof userStore>

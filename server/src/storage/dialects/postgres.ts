@@ -1,7 +1,7 @@
 // PostgreSQL through pg. Every statement text gets a name, so the server prepares it once per connection.
-// Lists use connections of their own with custom plans: a cached generic plan can be forty times slower on
-// filters. A server that is away is told as the failure `unavailable`, here and nowhere else, and nothing
-// waits for it without end; when it is back, the pools connect again by themselves.
+// Lists use connections with custom plans: a cached generic plan can be forty times slower on filters. An
+// unreachable server becomes the failure `unavailable`, here and nowhere else; no wait is unbounded, and the
+// pools reconnect by themselves.
 import { createHash } from 'node:crypto'
 import { setTimeout as pause } from 'node:timers/promises'
 import { Failure } from '@hawser/contract/failures'
@@ -12,25 +12,19 @@ import type { Tables } from '../tables.ts'
 import type { DurationHistogram } from '../../kit/counter.ts'
 import { statementDurations, storable, type Opened } from './dialect.ts'
 
-/** bigint columns hold counts and numbers far below 2^53. */
+/** bigint columns hold numbers far below 2^53. */
 const parsers: pg.CustomTypesConfig = {
   getTypeParser: (oid: number, format?: 'text' | 'binary') =>
     (oid === 20 ? Number : pg.types.getTypeParser(oid, format)) as (text: string) => unknown,
 }
 
-/** Any number: two nodes that start together take turns on it. */
+/** An arbitrary number on which starting nodes take turns. */
 const migration_lock = 727_469_001
 
-/**
- * An answer that takes longer than this may be slow or lost; whether the server is there at all is then asked
- * anew.
- */
+/** After this silence a separate connection checks whether the server is there. */
 const silence_ms = 5000
-/** How long a new connection, or the answer to that question, may take. */
 const connect_ms = 5000
-/** What fails more often than this does not fail in passing. */
 const most_attempts = 10
-/** Statement texts whose name is remembered; a forgotten one gets the same name again. */
 const most_names = 1000
 
 function pool(url: string, max: number, options: string): pg.Pool {
@@ -43,28 +37,21 @@ function pool(url: string, max: number, options: string): pg.Pool {
     idleTimeoutMillis: 60_000,
     application_name: 'hawser',
   })
-  // A connection tells its end by an event, also when nobody is using it or about to; unheard, that would end
-  // the process.
+  // An idle connection's error event, unhandled, would end the process.
   made.on('connect', (client) => void client.on('error', () => undefined))
   return made
 }
 
-/**
- * From the server: too many connections, no memory or disk, shutting down, starting up (appendix A of its
- * manual).
- */
+/** Too many connections, no memory or disk, shutting down, starting up (appendix A of PostgreSQL's manual). */
 const not_now = /^(08|53|57P)/
-/**
- * A table got another column, from a newer node: what was prepared before gives the old ones and is of no
- * use.
- */
+/** A newer node added a column, so prepared statements return the old ones. */
 const outdated = '0A000'
-/** It ended one of two transactions that waited for each other, or would not fit one after the other. */
+/** Deadlocks and serialisation failures. */
 const passing: readonly unknown[] = ['40P01', '40001', outdated]
 
 const codeOf = (error: unknown): unknown => (error instanceof pg.DatabaseError ? error.code : undefined)
 
-/** What the server did not say itself comes from the way to it: refused, cut, silent. */
+/** Errors that the server did not send come from the way to it: refused, cut, silent. */
 function isAway(error: unknown): boolean {
   return error instanceof pg.DatabaseError ? not_now.test(error.code ?? '') : !(error instanceof TypeError)
 }
@@ -77,7 +64,7 @@ function away(cause: unknown): Failure {
   })
 }
 
-/** Tries again what failed in passing, after a pause that differs, so that two who met do not meet again. */
+/** Retries passing failures after a random pause, so that two that collided do not collide again. */
 async function again<T>(work: () => Promise<T>): Promise<T> {
   for (let attempt = 1; ; attempt++) {
     try {
@@ -89,7 +76,7 @@ async function again<T>(work: () => Promise<T>): Promise<T> {
   }
 }
 
-/** Gives each query a name made from its text; pg then sends only the values from the second call on. */
+/** Names each query after its text, so that pg sends only the values from the second call on. */
 function namer() {
   const names = new BoundedMap<string, string>(most_names)
   let generation = 0
@@ -102,7 +89,6 @@ function namer() {
       }
       return name
     },
-    /** All are prepared anew, under other names. */
     renew(): void {
       generation++
       names.clear()
@@ -110,10 +96,7 @@ function namer() {
   }
 }
 
-/**
- * Rejects when the server does not answer a new connection either. Those who wonder at the same time ask
- * once.
- */
+/** Rejects when the server does not answer a new connection either. Concurrent callers share one check. */
 function pulse(connectionString: string): () => Promise<void> {
   async function ask(): Promise<void> {
     const client = new pg.Client({
@@ -126,7 +109,7 @@ function pulse(connectionString: string): () => Promise<void> {
       await client.connect()
       await client.query('select 1')
     } catch (error) {
-      // Whoever refuses is there.
+      // A server that refuses is there.
       if (!(error instanceof pg.DatabaseError)) throw error
     } finally {
       void client.end().catch(() => undefined)
@@ -147,10 +130,9 @@ function guarded(source: pg.Pool, alive: () => Promise<void>, durations: Duratio
       })
       let broken: unknown
       const onError = (error: Error): void => void (broken ??= error)
-      // It may break between two statements, when nobody waits for an answer.
       client.on('error', onError)
 
-      /** A network that swallows everything gives no sign; without the watch nobody would ever hear. */
+      /** A network that drops everything gives no sign; only this timer notices. */
       const answer = (query: pg.QueryConfig) =>
         new Promise<pg.QueryResult>((resolve, reject) => {
           const watch = setInterval(() => void alive().catch(reject), silence_ms)
@@ -161,7 +143,7 @@ function guarded(source: pg.Pool, alive: () => Promise<void>, durations: Duratio
         })
 
       async function ask(text: string, values: unknown[] | undefined): Promise<pg.QueryResult> {
-        // Nothing more is asked of a connection that may still be busy with a question that was given up.
+        // A connection that may still be busy with an abandoned query is not reused.
         if (broken !== undefined) throw away(broken)
         const started = performance.now()
         try {
@@ -180,7 +162,7 @@ function guarded(source: pg.Pool, alive: () => Promise<void>, durations: Duratio
 
       return {
         query: ((text: string, values?: unknown[]) =>
-          // A statement by itself is its own transaction; one inside a transaction ends with it, and that is
+          // Only a single statement is run again here; one inside a transaction fails with it, and that is
           // run again.
           client.getTransactionStatus() === 'I'
             ? again(() => ask(text, values))
@@ -201,15 +183,13 @@ export function openPostgres(url: string, onError: (error: Error) => void): Open
     4,
     '-c timezone=UTC -c plan_cache_mode=force_custom_plan -c statement_timeout=30000',
   )
-  // An idle connection that the server closes must not end the process; the pool opens another when asked.
+  // The server may close an idle connection; the pool opens another when needed.
   writing.on('error', onError)
   reading.on('error', onError)
   const alive = pulse(url)
   const [point, list] = [statementDurations(), statementDurations()]
   const db = new Kysely<Tables>({ dialect: new PostgresDialect({ pool: guarded(writing, alive, point) }) })
-  const reader = new Kysely<Tables>({
-    dialect: new PostgresDialect({ pool: guarded(reading, alive, list) }),
-  })
+  const reader = new Kysely<Tables>({ dialect: new PostgresDialect({ pool: guarded(reading, alive, list) }) })
   return {
     name: 'postgres',
     figures: {
@@ -227,7 +207,7 @@ export function openPostgres(url: string, onError: (error: Error) => void): Open
         const unlocked = await client
           .query('select pg_advisory_unlock($1)', [migration_lock])
           .catch(() => undefined)
-        // With the connection the lock would go, too.
+        // Closing the connection releases the lock.
         client.release(unlocked === undefined)
       }
     },

@@ -1,5 +1,4 @@
-// A copy of a SQLite database that may be in use: a consistent picture of one moment, in one file, whole or
-// not at all.
+// A consistent copy of a SQLite database that may be in use, in one file, whole or not at all.
 import { renameSync, rmSync } from 'node:fs'
 import { DatabaseSync } from 'node:sqlite'
 
@@ -15,7 +14,6 @@ export function copySqlite(from: string, to: string): void {
   renameSync(draft, to)
 }
 
-/** Throws if the file is no sound database. */
 export function checkSqlite(file: string): void {
   const database = new DatabaseSync(file, { readOnly: true })
   try {

@@ -1,5 +1,5 @@
-// The worker that reads lists and counts from the SQLite file, so that a slow filter delays only its own
-// caller. WAL gives it the state of the last commit at the start of each query; it cannot write.
+// The worker that reads lists and counts from the SQLite file, so that a slow filter delays only its caller.
+// Thanks to WAL each query sees the last commit; the worker cannot write.
 import { DatabaseSync } from 'node:sqlite'
 import { parentPort, workerData } from 'node:worker_threads'
 import { pragmas, statements } from './sqlite-statements.ts'

@@ -1,5 +1,5 @@
-// Prepared statements on one SQLite connection, and the settings of every connection. Apart from the dialect,
-// so that the reading worker loads nothing else.
+// Prepared statements and settings of a SQLite connection; separate, so that the reading worker loads nothing
+// else.
 import type { DatabaseSync, SQLInputValue, StatementSync } from 'node:sqlite'
 import { BoundedMap } from '../../kit/bounded-map.ts'
 
@@ -7,13 +7,9 @@ export interface Statements {
   run(sql: string, parameters: readonly unknown[]): { rows: unknown[]; changes: number }
 }
 
-/** How many prepared statements are kept; lists with filters make many shapes. */
 const cached_statements = 500
 
-/**
- * Prepared statements by their text. Kysely builds the same text for the same query, so almost every call is
- * a hit.
- */
+/** Kysely builds the same text for the same query, so almost every call is a hit. */
 export function statements(database: DatabaseSync): Statements {
   const cache = new BoundedMap<string, { statement: StatementSync; reads: boolean }>(cached_statements)
   return {
@@ -31,6 +27,5 @@ export function statements(database: DatabaseSync): Statements {
   }
 }
 
-/** Settings of every connection to the file. */
 export const pragmas =
   'pragma busy_timeout = 10000; pragma foreign_keys = on; pragma cache_size = -32768; pragma temp_store = memory;'

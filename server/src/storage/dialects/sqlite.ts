@@ -1,8 +1,7 @@
-// SQLite through node:sqlite: one file, one writing connection on the main thread, one read-only connection
-// in a worker. WAL and synchronous=FULL: what was committed survives kill -9 and power loss. node:sqlite is
-// synchronous, so only point queries run here; lists and counts go to the worker (see sqlite-reader.ts). For
-// the same reason SQLite does not wait by itself while another process writes: that would stop everything
-// else; waiting is done between tries.
+// SQLite through node:sqlite: one writing connection on the main thread, one read-only connection in a
+// worker. WAL and synchronous=FULL: what was committed survives kill -9 and power loss. node:sqlite is
+// synchronous, so only point queries run here, lists and counts go to the worker, and SQLite's own busy wait
+// is off: waiting is done between tries.
 import { DatabaseSync } from 'node:sqlite'
 import { setTimeout as pause } from 'node:timers/promises'
 import { Worker } from 'node:worker_threads'
@@ -23,31 +22,28 @@ import type { DurationHistogram } from '../../kit/counter.ts'
 import { statementDurations, storable, type Opened } from './dialect.ts'
 import { pragmas, statements } from './sqlite-statements.ts'
 
-/** How long another process may hold the file before those who wait for it are refused. */
+/** How long others wait while another process holds the file. */
 const patience_ms = 10_000
 const retry_ms = 10
-/** Two signs of a lock that are further apart than this are signs of two. */
+/** Two lock errors that are further apart belong to two locks. */
 const gap_ms = 1000
 
-/** The lower bits of the code say what, the higher ones why. */
+/** The lower bits are the primary result code. */
 const isCode = (error: unknown, code: number): boolean =>
   error instanceof Error && 'errcode' in error && (Number(error.errcode) & 0xff) === code
 const isBusy = (error: unknown): boolean => isCode(error, 5)
 
 const isFull = (error: unknown): boolean => isCode(error, 13)
 
-/** A full disk is nobody's mistake in a request, and passes: it is told as PostgreSQL's is. */
+/** A full disk is no mistake in a request and passes, so it fails as an unreachable PostgreSQL does. */
 const full = (cause: unknown): Failure =>
   new Failure('unavailable', { message: 'The disk of the server is full.', retryAfter: 60, cause })
 
-/** Errors of transactions that would succeed now, because room was made since. */
 type Mended = WeakSet<Failure>
 
 type Patiently = <T>(work: () => T) => Promise<T>
 
-/**
- * Waiting is for all together: when one has waited in vain, those behind it do not each wait as long again.
- */
+/** A shared wait: when one has waited in vain, those behind it do not each wait as long again. */
 function patience(
   database: DatabaseSync,
   { onFull, mended }: { onFull: () => boolean; mended: Mended },
@@ -97,8 +93,8 @@ function dialect(
   control: { begin(): Promise<void>; commit(): Promise<void>; rollback(): void } | null,
   onWait: (change: 1 | -1) => void = () => undefined,
 ): Dialect {
-  // One connection, handed from one user to the next: a transaction holds it from begin to commit, so no
-  // other request's statement can slip into it.
+  // A transaction holds the connection from begin to commit, so that no other request's statement slips into
+  // it.
   let free: Promise<void> = Promise.resolve()
   let release: () => void = () => undefined
   const connection: DatabaseConnection = {
@@ -116,7 +112,6 @@ function dialect(
   const driver: Driver = {
     init: async () => undefined,
     async acquireConnection() {
-      // The worker takes one question after the other by itself.
       if (!control) return connection
       const before = free
       const mine = Promise.withResolvers<void>()
@@ -141,10 +136,7 @@ function dialect(
   }
 }
 
-/**
- * Sends queries to the worker and matches its answers to them by number. A worker that died is replaced at
- * the next.
- */
+/** Sends queries to the worker and matches answers by number; a dead worker is replaced at the next query. */
 function readerWorker(
   file: string,
   durations: DurationHistogram,
@@ -187,7 +179,7 @@ function readerWorker(
       const started = performance.now()
       const question = Promise.withResolvers<unknown[]>()
       waiting.set(id, question)
-      // A pending list keeps the process alive until it is answered; an idle worker does not.
+      // A pending list keeps the process alive; an idle worker does not.
       worker.ref()
       worker.postMessage({ id, sql, parameters })
       const rows = await question.promise.finally(() => durations.add(performance.now() - started))
@@ -198,10 +190,10 @@ function readerWorker(
   }
 }
 
-/** `onFull`: the disk is full. True if it has made room, so that what failed is worth another try. */
+/** `onFull`: called when the disk is full; true if it has made room and a retry is worthwhile. */
 export async function openSqlite(file: string, onFull: () => boolean = () => false): Promise<Opened> {
   const database = new DatabaseSync(file, { enableForeignKeyConstraints: true })
-  // Of two that open a new file, one makes it a WAL file, and SQLite does not let the other wait for that.
+  // Two processes opening a new file would both switch it to WAL, for which SQLite does not wait.
   const [point, list] = [statementDurations(), statementDurations()]
   const mended: Mended = new WeakSet()
   const patiently = patience(database, { onFull, mended }, point)
@@ -218,7 +210,8 @@ export async function openSqlite(file: string, onFull: () => boolean = () => fal
       {
         begin: () => patiently(() => database.exec('begin immediate')),
         commit: () => patiently(() => database.exec('commit')),
-        // A full disk, for one, has SQLite roll back by itself; then its error is the one to tell.
+        // SQLite rolls back by itself on some errors, such as a full disk; the original error is then
+        // reported.
         rollback: () => (database.isTransaction ? database.exec('rollback') : undefined),
       },
       (change) => void (waiting += change),
@@ -234,10 +227,10 @@ export async function openSqlite(file: string, onFull: () => boolean = () => fal
     },
     db,
     reader,
-    // `begin immediate` of the migration itself is the lock: another process waits for it.
+    // The migration's `begin immediate` is the lock.
     exclusively: (work) => work(),
-    // Writers wait for their turn at `begin` and cannot conflict later. A disk that was full and has room again is
-    // the one reason to begin anew.
+    // Writers queue at `begin` and cannot conflict later; only a full disk that has room again justifies a
+    // retry.
     again: (transaction) =>
       transaction().catch((error: unknown) => {
         if (error instanceof Failure && mended.has(error)) return transaction()
@@ -252,7 +245,6 @@ export async function openSqlite(file: string, onFull: () => boolean = () => fal
       try {
         database.exec('pragma optimize')
       } catch (error) {
-        // Another process is writing: it will do the same when it ends.
         if (!isBusy(error)) throw error
       }
       database.close()

@@ -124,7 +124,7 @@ function tables(dialect: Opened['name']): string[] {
 }
 
 /**
- * What a device adds to the counters, as rows of (tenant_id, subject, delta). `row` is the trigger's old or
+ * The additions of a device to the counters, as rows of (tenant_id, subject, delta). `row` is the trigger's old or
  * new one. The tags come from the device's own list: device_tags changes in the same statement, before or
  * after.
  */

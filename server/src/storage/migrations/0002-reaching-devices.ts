@@ -1,4 +1,4 @@
-// What the gateway keeps: its own host keys, so that clients know it again after a restart and on every node,
+// The state of the gateway: its own host keys, so that clients know it again after a restart and on every node,
 // and whether a device's agent has once proved that it holds the device's private key (from then on it always
 // must).
 import type { Opened } from '../dialects/dialect.ts'

@@ -1,4 +1,4 @@
-// What proves who somebody is cannot be changed for good by a token alone. A new password ends every token of
+// A token alone cannot change for good the proofs of who somebody is. A new password ends every token of
 // the user but the one that asked for it. A changed address counts once it is confirmed; until then the user
 // has the former one, too. And what was before a change is kept for a while, with the mark of the token that
 // brings it back. Besides, a user is known to have registered as any stranger can, which is no set-up of the

@@ -1,4 +1,4 @@
-// A namespace names variables of clients that reach its devices beside those of language.
+// A namespace names variables of clients that reach its devices in addition to those of language.
 import type { Opened } from '../dialects/dialect.ts'
 
 export const acceptedVariables = {

@@ -1,5 +1,5 @@
-// TLS certificates from an ACME server: the account there, the certificate of each name with whoever orders
-// it at the moment, and the answers to challenges, which every node gives.
+// TLS certificates from an ACME server: the account there, the certificate of each name with the node
+// that orders it at the moment, and the answers to challenges, which every node gives.
 import type { Opened } from '../dialects/dialect.ts'
 
 export const certificates = {

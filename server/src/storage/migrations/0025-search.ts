@@ -1,5 +1,5 @@
 // Search over recordings: which sessions are to be indexed, and whether a namespace wants that. The index
-// itself is in tables here on PostgreSQL, and in a file of its own beside SQLite's.
+// itself is in tables here on PostgreSQL, and in a file of its own next to SQLite's.
 import type { Opened } from '../dialects/dialect.ts'
 
 export const search = {
@@ -23,7 +23,7 @@ export const search = {
       `create table search_passages (id bigint primary key,
         recording bigint not null references search_recordings (id) on delete cascade,
         body bytea not null, words tsvector not null)`,
-      // It is compressed already.
+      // The text is compressed already.
       'alter table search_passages alter column body set storage external',
       'create index search_passages_by_recording on search_passages (recording)',
       'create index search_passages_by_words on search_passages using gin (words)',

@@ -1,4 +1,4 @@
-// What happened in sessions: files, commands and forwarded connections. And what a namespace forbids there.
+// The events of sessions: files, commands and forwarded connections. And what a namespace forbids there.
 import type { Opened } from '../dialects/dialect.ts'
 
 export const sessionEvents = {

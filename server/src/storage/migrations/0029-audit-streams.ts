@@ -19,7 +19,7 @@ export const auditStreams = {
         attempted_at ${text} not null default '', sent_at ${text} not null default '',
         node ${text} not null default '', created_at ${text} not null)`,
       'create unique index audit_streams_by_name on audit_streams (tenant_id, name)',
-      // What is due is found by it.
+      // Finds the streams that are due.
       'create index audit_streams_enabled on audit_streams (enable, retry_at)',
       // For a node that stops.
       'create index audit_streams_by_node on audit_streams (node)',

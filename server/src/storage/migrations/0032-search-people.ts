@@ -1,6 +1,6 @@
 // Search by person, and recordings that cannot be indexed: how often indexing one has ended its thread.
-// What is indexed is indexed again, because its words do not name the person yet; beside SQLite the
-// file is made anew.
+// Indexed recordings are indexed again, because their words do not name the person yet; with SQLite the file of
+// the index is made anew.
 import type { Opened } from '../dialects/dialect.ts'
 
 export const searchPeople = {

@@ -1,7 +1,6 @@
-// The search index in tables of PostgreSQL: the words of a passage are a tsvector without positions, made
-// from our own words and not by a configuration, with a GIN index. A recording refers to its session, so that
-// whatever deletes the session deletes what is indexed of it. It has few connections of its own: it runs in a
-// thread beside the server's.
+// The search index in PostgreSQL: the words of a passage are a tsvector without positions, made from our own
+// words, with a GIN index. Deleting a session deletes what is indexed of it. It runs in a thread of its own
+// with few connections.
 import pg from 'pg'
 import {
   alternativeWords,
@@ -17,7 +16,6 @@ import {
   type SearchIndex,
 } from './search-index.ts'
 
-/** A statement that takes longer is ended. */
 const statement_ms = 10_000
 const connections = 3
 
@@ -25,7 +23,7 @@ export function postgresIndex(url: string, onError: (error: Error) => void): Sea
   const pool = new pg.Pool({
     connectionString: url,
     max: connections,
-    // The planner does not count what it costs to read the words of a passage, and would read them all.
+    // The planner ignores the cost of reading a passage's words, and would read them all.
     options: `-c timezone=UTC -c statement_timeout=${statement_ms} -c enable_seqscan=off`,
     connectionTimeoutMillis: 5_000,
     idleTimeoutMillis: 30_000,
@@ -79,7 +77,7 @@ export function postgresIndex(url: string, onError: (error: Error) => void): Sea
       }),
     add: (recording, passages) =>
       inTransaction(async (client) => {
-        // The lock keeps others from removing it before the passages are there.
+        // Locks the recording until its passages are there.
         const { rows } = await client.query<IndexedRecording & { started_ms: string }>(
           'select * from search_recordings where id = $1 and version = 0 for share',
           [recording],
@@ -130,8 +128,7 @@ export function postgresIndex(url: string, onError: (error: Error) => void): Sea
       ]
       const oneOf = alternativeWords(query).map(quoted)
       if (oneOf.length > 0) lexemes.push(`(${oneOf.join(' | ')})`)
-      // Without `materialized` the planner may walk all passages from the newest one, for a
-      // word that is rare.
+      // Without `materialized` the planner may walk all passages, newest first, for a rare word.
       const { rows } = await pool.query<FoundPassage & { id: string; started_ms: string }>({
         name: 'search-find',
         text: `with matching as materialized (
@@ -150,8 +147,6 @@ export function postgresIndex(url: string, onError: (error: Error) => void): Sea
   }
 }
 
-/** PostgreSQL cannot keep the character NUL in a text. */
 const storable = (text: string): string => text.replaceAll('\0', '\ufffd')
 
-/** A word in a tsquery: quotation marks and backslashes are doubled. */
 const quoted = (word: string): string => `'${storable(word).replaceAll(/['\\]/g, '$&$&')}'`

@@ -1,24 +1,20 @@
-// The interface of the search index, which has two implementations: SQLite's FTS5 in a file of its own, and
-// tables of PostgreSQL. The index knows passages: a part of a recording's text, the words that are in
-// it, and a compressed body. It finds passages by words, newest first; which lines of a passage match is
-// for the caller to see. The number of a passage begins with its time, so that the order of numbers is
-// the order of time.
+// The interface of the search index, implemented by SQLite's FTS5 in a file of its own and by tables of
+// PostgreSQL. A passage is a part of a recording's text, its words, and a compressed body. The index finds
+// passages by words, newest first; the caller finds the matching lines. Passage numbers begin with their
+// time, so they sort by time.
 
-/** One recorded terminal. */
 export interface IndexedRecording {
   readonly tenant_id: string
   readonly session_uid: string
   readonly channel: number
   readonly device_uid: string
   readonly username: string
-  /** Who opened the session; empty: unknown. */
+  /** Empty: unknown. */
   readonly person_id: string
-  /** Milliseconds since 1970. */
   readonly started_ms: number
 }
 
 export interface NewPassage {
-  /** Milliseconds since the start of the recording. */
   readonly time_ms: number
   readonly words: readonly string[]
   readonly body: Uint8Array
@@ -31,64 +27,56 @@ export interface FoundPassage extends IndexedRecording {
 
 export interface PassageQuery {
   readonly tenant_id: string
-  /** All of these, and words that begin with each of the prefixes. */
   readonly words: readonly string[]
   readonly prefixes: readonly string[]
   readonly device_uid?: string | undefined
   readonly username?: string | undefined
-  /** One of these. */
   readonly persons?: readonly string[] | undefined
-  /** Milliseconds since 1970; both included. */
+  /** Inclusive. */
   readonly from_ms?: number | undefined
   readonly to_ms?: number | undefined
-  /** Only passages with a smaller number. */
   readonly below?: number | undefined
   readonly limit: number
 }
 
-/** A recording that is indexed to its end. */
 export interface KnownRecording {
   readonly channel: number
   readonly device_uid: string
 }
 
 export interface SearchIndex extends AsyncDisposable {
-  /** What is indexed of a session by this version of the program. */
+  /** Ignores what other versions of the program indexed. */
   known(tenant_id: string, session_uid: string): Promise<KnownRecording[]>
-  /** Begins a recording anew, and removes what there was of it; undefined: its session is gone. */
+  /** Replaces a recording's passages; undefined: its session is gone. */
   begin(recording: IndexedRecording): Promise<number | undefined>
-  /** False: the recording was removed or begun anew meanwhile. */
+  /** False: the recording was removed or begun anew. */
   add(recording: number, passages: readonly NewPassage[]): Promise<boolean>
-  /** It is indexed to its end. */
   finish(recording: number): Promise<void>
-  /** Removes a session, or all of a namespace, with every word. */
   remove(tenant_id: string, session_uid?: string): Promise<void>
-  /** All recordings, or those of one namespace, count as not indexed; what is there can still be found. */
+  /** Marks recordings as not indexed; their passages can still be found. */
   expire(tenant_id?: string): Promise<void>
   find(query: PassageQuery): Promise<FoundPassage[]>
 }
 
 export interface SearchIndexParts {
-  /** The words of a body: they are needed to remove it. */
+  /** The words of a body, which removing it needs. */
   wordsOf(body: Uint8Array): string[]
 }
 
-/** Another number makes every recording be indexed again. */
+/** A new number has every recording indexed again. */
 export const indexVersion = 2
 
-/** Numbers of passages in one second: few, because the index stores the differences between numbers. */
+/** Few numbers per second, because the index stores the differences between them. */
 const slots = 2 ** 10
-/** A number that is taken is tried again so often before the next second is. */
+/** Tries before the next second is used. */
 const tries = 8
-/** How far behind its second a passage may come to lie. */
 const late_ms = 60_000
 
-/** The smallest number of a passage of this second. */
 export const firstId = (ms: number): number => Math.max(0, Math.floor(ms / 1000)) * slots
 
 /**
- * Numbers for passages. Each recording has another place within a second, so that two that are indexed at the
- * same time seldom meet; `taken` says how many numbers were, so that `next` gives another one.
+ * Numbers for passages. Each recording has its own place within a second, so that concurrent ones seldom
+ * meet; `next` skips the numbers `taken`.
  */
 export function passageIds(): { next(at_ms: number, taken: number): number } {
   let slot = Math.floor(Math.random() * slots)
@@ -100,7 +88,7 @@ export function passageIds(): { next(at_ms: number, taken: number): number } {
   }
 }
 
-/** Words that no text has: they begin with a character that `wordsOf` never gives. */
+/** Begins words that no text has: `wordsOf` never yields it. */
 const mark = '\ue000'
 export const filterWords = {
   namespace: (tenant_id: string): string => `${mark}n${tenant_id.replaceAll('-', '')}`,
@@ -109,7 +97,7 @@ export const filterWords = {
   person: (id: string): string => `${mark}p${Buffer.from(id).toString('hex').slice(0, 60)}`,
 }
 
-/** The words by which a passage is found that are not in its text. */
+/** Index words for a passage's properties, which are not in its text. */
 export const ownWords = ({ tenant_id, device_uid, username, person_id }: IndexedRecording): string[] => [
   filterWords.namespace(tenant_id),
   filterWords.device(device_uid),
@@ -117,7 +105,6 @@ export const ownWords = ({ tenant_id, device_uid, username, person_id }: Indexed
   ...(person_id === '' ? [] : [filterWords.person(person_id)]),
 ]
 
-/** Every word that a query requires. */
 export const requiredWords = ({ tenant_id, words, device_uid, username }: PassageQuery): string[] => [
   ...words,
   filterWords.namespace(tenant_id),
@@ -125,10 +112,9 @@ export const requiredWords = ({ tenant_id, words, device_uid, username }: Passag
   ...(username === undefined ? [] : [filterWords.username(username)]),
 ]
 
-/** Words of which a query requires one; none: it does not. */
 export const alternativeWords = ({ persons = [] }: PassageQuery): string[] => persons.map(filterWords.person)
 
-/** The range of numbers that a query allows: from the first one to below the last one. */
+/** First number, and the number after the last. */
 export function idRange({ from_ms, to_ms, below }: PassageQuery, longest_ms: number): [number, number] {
   const end = to_ms === undefined ? Number.MAX_SAFE_INTEGER : firstId(to_ms + late_ms)
   return [
@@ -137,5 +123,4 @@ export function idRange({ from_ms, to_ms, below }: PassageQuery, longest_ms: num
   ]
 }
 
-/** No passage holds lines that are further apart: see passages.ts of the search. */
 export const longest_passage_ms = 10 * 60_000

@@ -1,7 +1,6 @@
-// The search index in a SQLite file of its own, beside the database: indexing writes much, and the database's
-// only writer must not wait for it. Words are in an FTS5 table that keeps neither texts nor positions. It
-// forgets a passage only when it is told the words again, and then wholly (`secure-delete`): a removed
-// recording leaves no word behind. The file can be deleted; it is then made anew from the recordings.
+// The search index in a SQLite file of its own: indexing writes much, and the database's only writer must not
+// wait for it. An FTS5 table holds words, without texts or positions; it forgets a passage only when given
+// its words again, and then wholly (`secure-delete`). A deleted file is rebuilt from the recordings.
 import { rmSync, writeFileSync } from 'node:fs'
 import { DatabaseSync } from 'node:sqlite'
 import {
@@ -21,7 +20,7 @@ import {
 
 const isWord = /^[\p{L}\p{N}\p{M}_]+$/u
 
-/** `user_version` of a file that has been filled, or is being filled by a list that is in the database. */
+/** `user_version` of a file that is filled, or whose list of recordings is in the database. */
 const adopted = indexVersion
 
 const schema = `
@@ -35,7 +34,7 @@ const schema = `
     tokenize = "ascii tokenchars '_'");
   insert into words (words, rank) values ('secure-delete', 1);`
 
-/** Whether the file is there and has what it should have; else all recordings are to be indexed. */
+/** Whether the file is usable; else all recordings are to be indexed. */
 export function isAdopted(file: string): boolean {
   try {
     const database = new DatabaseSync(file, { readOnly: true })
@@ -46,15 +45,14 @@ export function isAdopted(file: string): boolean {
       database.close()
     }
   } catch {
-    // It is missing or no database.
     return false
   }
 }
 
-/** Makes a new file, where there is none that can be used. Its recordings are to be indexed from now on. */
+/** Makes a new file where none is usable; its recordings are to be indexed. */
 export function adopt(file: string): void {
   for (const end of ['', '-wal', '-shm']) rmSync(`${file}${end}`, { force: true })
-  // What recordings showed is for nobody else on this machine. SQLite gives its other files the same mode.
+  // Recordings are private to the server's user. SQLite gives its other files the same mode.
   writeFileSync(file, '', { mode: 0o600 })
   const database = opened(file)
   database.exec(`pragma user_version = ${adopted}`)
