@@ -1,9 +1,9 @@
-// Network addresses: one spelling for each, and what counts as one neighbour when attempts are limited.
+// Network addresses: one spelling for each, and which are neighbours when attempts are limited.
 import { isIP, isIPv6 } from 'node:net'
 
 /**
- * One spelling for each address: `::ffff:192.0.2.7` and `::ffff:c000:207` are 192.0.2.7 by other names. What
- * is no address, or has a zone, stays as it is.
+ * `::ffff:192.0.2.7` and `::ffff:c000:207` are 192.0.2.7 by other names. What is no address, or has a zone,
+ * is unchanged.
  */
 export function plainAddress(address: string): string {
   if (!address.includes(':') || !isIPv6(address) || address.includes('%')) return address
@@ -15,15 +15,15 @@ export function plainAddress(address: string): string {
 }
 
 /**
- * What is limited together: an address, or the /64 that one IPv6 host usually has to itself; `bits` of an IPv6 address
- * are what counts, a multiple of 16.
+ * An address, or the /64 that one IPv6 host usually has to itself. `bits` of an IPv6 address count, a
+ * multiple of 16.
  */
 export function neighbourhood(address: string, bits = 64): string {
   if (isIP(address) !== 6) return address
   const [head = '', tail] = address.split('::')
   const groups = head ? head.split(':') : []
   if (tail !== undefined) {
-    // `::` stands for as many zeros as are missing between what is before and after it.
+    // `::` stands for the missing zeros.
     const after = tail ? tail.split(':') : []
     while (groups.length + after.length < 8) groups.push('0')
     groups.push(...after)

@@ -1,13 +1,12 @@
-// A map with a maximum number of entries, for what strangers can add to. A new entry of a full map replaces
-// the oldest one. `spared` marks entries that are worth more than others: of the few oldest entries the first
-// that is not spared goes, and if all of them are spared, the last one that was looked at.
-//
-// A list links the entries by age. The order of a `Map` would do, but only by deleting and inserting an entry
+// A bounded map, for what strangers can add to. A new entry of a full map replaces the oldest one. `spared`
+// marks entries that are worth more: of the few oldest entries the first that is not spared goes, else the
+// last one examined.
+// A list links the entries by age. Relying on the order of a `Map` means deleting and inserting an entry
 // whenever it is set again, which copies the table every time that the places left behind fill it; and an
-// iterator that remembers the oldest entry keeps all those copies in memory.
+// iterator that remembers the oldest entry holds all those copies in memory.
 import { invariant } from '@hawser/contract/failures'
 
-/** How many entries are looked at to find one that may go. */
+/** How many entries are examined to find one that may go. */
 const chances = 8
 
 interface Entry<K, V> {
@@ -72,7 +71,7 @@ export class BoundedMap<K, V> {
     for (const [key] of this) yield key
   }
 
-  /** The oldest first. The entry that the loop is at may be deleted. */
+  /** Oldest first. The entry that the loop is at may be deleted. */
   *[Symbol.iterator](): Generator<[K, V], void> {
     for (let entry = this.#oldest; entry; entry = entry.newer) yield [entry.key, entry.value]
   }
@@ -101,7 +100,7 @@ export class BoundedMap<K, V> {
     this.#append(entry)
   }
 
-  /** The entry itself keeps its neighbours, for loops that are at it. */
+  /** The entry retains its neighbours, for loops that are at it. */
   #unlink({ older, newer }: Entry<K, V>): void {
     if (older) older.newer = newer
     else this.#oldest = newer

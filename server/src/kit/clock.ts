@@ -1,8 +1,7 @@
-// Time as the server sees it. Rules take a clock instead of asking the system, so that tests can move it;
-// moments are kept and sent as ISO 8601 text in UTC with milliseconds, which sorts as it reads.
+// The server's clock. Rules take it as a part, so that tests can move it; moments are ISO 8601 text in UTC
+// with milliseconds, which sorts as it reads.
 
 export interface Clock {
-  /** Milliseconds since 1970. */
   now(): number
 }
 

@@ -13,7 +13,7 @@ function work(begun: string[], name: string) {
   return { run, end: () => resolve(name), fail: (error: Error) => reject(error) }
 }
 
-/** What was taken; a full queue fails the test. */
+/** The result of the taken work; a full queue fails the test. */
 function taking<T>(taken: Promise<T> | undefined): Promise<T> {
   if (!taken) throw new Error('the queue is full')
   return taken

@@ -1,24 +1,21 @@
-// Limits how many tasks run at once; others wait in a queue for each key, and further ones are refused. For
-// expensive work (password hashing), for work that must not overlap for one subject (guesses at one account), and
-// for threads that namespaces share in turns.
+// Limits how many tasks run at once; others queue by key, and further ones are refused. For expensive work
+// (password hashing), work that must not overlap (guesses at one account), and threads that namespaces share
+// in turns.
 
 export interface QueueOptions {
-  /** Ends the wait for a turn; a task that runs has to heed it by itself. */
+  /** Ends the wait for a turn; a running task has to heed it by itself. */
   readonly signal?: AbortSignal | undefined
-  /** Comes before the other tasks of its key, and has a queue of its own: somebody waits for it. */
+  /** Precedes the other tasks of its key, in a queue of its own: somebody waits for it. */
   readonly first?: boolean | undefined
 }
 
 export interface KeyLimiter {
-  /** Runs the task when the turn of its key has come; undefined when a queue is full. */
+  /** Undefined when a queue is full. */
   run<T>(key: string, task: () => Promise<T>, options?: QueueOptions): Promise<T> | undefined
-  /** Whether the queue of the key takes another task. */
   hasRoom(key: string, options?: Pick<QueueOptions, 'first'>): boolean
-  /** Tasks in the queues of all keys. */
   readonly waiting: number
 }
 
-/** The tasks of one key that wait. */
 interface Line {
   readonly key: string
   readonly first: (() => void)[]
@@ -27,9 +24,8 @@ interface Line {
 }
 
 /**
- * `each` tasks at a time for each key; a key is dropped when it has no task. At most `atOnce` tasks run in
- * all, and keys take turns: a key with many tasks delays another one by a single task. At most `keys` keys
- * wait, and as many again whose task comes first.
+ * Runs `each` tasks at a time for each key, and `atOnce` in all. Keys take turns, so that a key with many
+ * tasks delays another by a single task. At most `keys` keys wait, and as many again whose task comes first.
  */
 export function concurrencyByKey(
   waiting: number,
@@ -56,7 +52,6 @@ export function concurrencyByKey(
       settle(line)
     }
   }
-  /** The line after one of its tasks has come, begun, ended or left it. */
   function settle(line: Line): void {
     const waits = line.first.length + line.rest.length > 0
     if (waits && line.running < each) ready.add(line)
@@ -79,7 +74,7 @@ export function concurrencyByKey(
       if (!hasRoom(key, { first })) return undefined
       const line = lines.get(key) ?? { key, first: [], rest: [], running: 0 }
       lines.set(key, line)
-      // Only a task that has to wait needs the signal, which may be made when it is asked for.
+      // Only a task that has to wait needs the signal, which is made on demand.
       const signal = line.running < each && running < atOnce ? undefined : options.signal
       const queue = first ? line.first : line.rest
       return new Promise<T>((resolve, reject) => {
@@ -111,7 +106,7 @@ export function concurrencyByKey(
   }
 }
 
-/** Places of which each key has at most `most`; undefined: they are taken. */
+/** Each key has at most `most` places; undefined: they are taken. */
 export function placesByKey(most: number): (key: string) => Disposable | undefined {
   const taken = new Map<string, number>()
   return (key) => {

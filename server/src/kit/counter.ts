@@ -1,7 +1,6 @@
-// What rooms count for the metrics. Counting costs an addition; the metrics read the numbers when somebody
-// scrapes them. Labels come from a closed list that the room names, so that no stranger can invent one.
+// Counters for the metrics: counting costs an addition, and a scrape reads the numbers. Labels come from a
+// closed list that the room names, so that no stranger can invent one.
 
-/** Counts events by label, from 0 and upwards. */
 export class Counter<Label extends string> {
   readonly #counts: Map<Label, number>
 
@@ -22,10 +21,10 @@ export class Counter<Label extends string> {
   }
 }
 
-/** How long something took, in buckets with upper bounds as in a histogram of Prometheus. */
+/** Buckets with upper bounds, as in a histogram of Prometheus. */
 export class DurationHistogram {
   readonly bounds_s: readonly number[]
-  /** Events per bucket; one more than there are bounds, for those that took longer than the last bound. */
+  /** One more than there are bounds, for events beyond the last. */
   readonly counts: number[]
   sum_s = 0
 

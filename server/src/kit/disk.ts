@@ -1,7 +1,7 @@
-// How much room a disk has, looked at every two seconds. Below the low-water mark it is `low`, and whoever
-// writes much stops. When it is `full`, the reserve is given up: a file of a few megabytes whose room is then
-// there for the small writes without which nobody could sign in and delete something. When there is room
-// again, and no write has failed for some seconds, the reserve is made anew, and only then is it `ok` again.
+// How much room a disk has, checked every two seconds. Below the low-water mark it is `low`, and heavy
+// writers stop. When it is `full`, a reserve file of a few megabytes is given up for the small writes without
+// which nobody could sign in and delete something. It is `ok` again once there is room, no write has failed
+// for some seconds, and the reserve is made anew.
 import { randomBytes } from 'node:crypto'
 import { existsSync, rmSync } from 'node:fs'
 import { open, rename, statfs } from 'node:fs/promises'
@@ -13,19 +13,18 @@ export type DiskState = (typeof diskStates)[number]
 export interface Disk extends Disposable {
   readonly state: DiskState
   readonly free_bytes: number
-  /** The size of the reserve; 0 while there is none. */
+  /** 0 while there is none. */
   readonly reserve_bytes: number
   /** False when not even the reserve is left. */
   readonly writable: boolean
-  /** A write has failed for want of room. True if there was a reserve, whose room the next one has. */
+  /** A write found no room. True if there was a reserve, which makes room for the next one. */
   wasFull(): boolean
-  /** Looks at once. */
   look(): Promise<void>
 }
 
 export interface DiskParts {
   folder: string
-  /** Below it the disk is low; 0: it never is. */
+  /** 0: the disk is never low. */
   low_bytes: number
   /** 0: there is no reserve. */
   reserve_bytes: number
@@ -38,11 +37,11 @@ const look_ms = 2_000
 const full_bytes = 4 * 1024 * 1024
 /** Signing in takes a few pages of the database. */
 const least_bytes = 256 * 1024
-/** After a failed write nobody should count on the next one for so long. */
+/** This long after a failed write, the next one is expected to fail. */
 const failed_ms = 10_000
 /**
- * After one that failed for want of room the reserve is not made again for so long: what is free is not
- * always ours (quotas).
+ * The reserve is not made again this long after a write found no room: free space is not always ours
+ * (quotas).
  */
 const calm_ms = 10_000
 const piece_bytes = 1024 * 1024
@@ -78,7 +77,7 @@ export async function watchDisk(parts: DiskParts): Promise<Disk> {
       for (let written = 0; written < reserve_bytes;) written += (await file.write(piece)).bytesWritten
       await file.sync()
     } catch (error) {
-      // What there is of it would take the last room.
+      // An incomplete reserve would take the last room.
       rmSync(draft, { force: true })
       noRoom_at = performance.now()
       throw error
@@ -103,7 +102,7 @@ export async function watchDisk(parts: DiskParts): Promise<Disk> {
     free_bytes = bavail * bsize
   }
 
-  /** What cannot be measured is told once, and stays as it was. */
+  /** A failure is reported once; the state stays as it was. */
   function failed(error: unknown): void {
     if (!complained) parts.onError(error)
     complained = true
@@ -120,12 +119,12 @@ export async function watchDisk(parts: DiskParts): Promise<Disk> {
       if (lacksRoom()) return
       await makeReserve()
       await measure()
-      // A write may have failed meanwhile.
+      // A write may have failed since.
       if (lacksRoom()) giveUpReserve()
       else become('ok')
       return
     }
-    // What was full stays so until there is room for the reserve, or it would be eaten up bit by bit.
+    // A full disk stays full until there is room for the reserve, or it would be eaten up bit by bit.
     if (state !== 'full' && free_bytes < low_bytes) become('low')
   }
 

@@ -1,11 +1,10 @@
-// Memory that owners share: namespaces, people or networks. Of three quarters of it an owner may take as much as is left
-// for all others: one that wants everything gets half of it, and the next one half of the rest. The last quarter is for
+// Memory that owners share: namespaces, people or networks. Of three quarters of it an owner may take as much
+// as is left for all others: the greediest gets half, the next one half of the rest. The last quarter is for
 // owners that have little, so that an account with many namespaces leaves room for others.
 
 export interface FairShare {
-  /** Whether the owner may take more. */
   hasRoom(owner: string, bytes: number): boolean
-  /** Takes more for the owner; false: there is not enough left for it. */
+  /** False: there is not enough left for the owner. */
   take(owner: string, bytes: number): boolean
   /** Counts memory whether or not there is room for it; negative: it is free again. */
   count(owner: string, bytes: number): void

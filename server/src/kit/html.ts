@@ -1,4 +1,4 @@
-// Text as part of an HTML page: nothing of it can become markup, neither between elements nor in an attribute.
+// Escapes text for HTML, both between elements and in attributes.
 
 const entities: Readonly<Record<string, string>> = {
   '&': '&amp;',

@@ -1,13 +1,12 @@
-// Lifetimes. Whoever opens something closes it: parts are pushed here in the order of their birth and shut
-// down in reverse. Work that goes on after an answer was given (an e-mail, a batch) is counted here too, so
-// that a stopping server waits for it instead of cutting it off.
+// Lifetimes: parts are pushed in the order of their birth and closed in reverse. Background work (an e-mail,
+// a batch) is counted, too, so that a stopping server waits for it.
 
 export interface Lifetime extends AsyncDisposable {
   /** Registers something to close; returns it. */
   own<T extends AsyncDisposable | Disposable>(part: T): T
-  /** Runs work that nobody waits for; it is awaited when the lifetime ends. */
+  /** Runs background work; it is awaited when the lifetime ends. */
   later(what: string, work: () => Promise<void>): void
-  /** Resolves when all such work of the moment is done. */
+  /** Resolves when the present background work is done. */
   settled(): Promise<void>
 }
 

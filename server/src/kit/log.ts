@@ -1,11 +1,11 @@
 // Logs: JSON lines on stdout, one per event. `event` is `noun.verbed`; a secret never reaches a line, and
 // should one be passed by mistake under a telling name it prints as [secret].
 //
-// And a limit on the lines that strangers can cause. Each source gets so many in a window of time, and all sources
-// together get so many more. Dropped lines are counted, and told in a few lines at the end of the window. So a flood
-// neither fills the disk nor goes unnoticed.
+// And a limit on the lines that strangers can cause in a minute, for each source and for all sources together. Dropped
+// lines are counted and reported in a few lines at its end. So a flood neither fills the disk nor goes unnoticed.
 import { pino, stdSerializers, type Logger } from 'pino'
-import { minute_ms } from './clock.ts'
+import { systemClock } from './clock.ts'
+import { windows } from './limiter.ts'
 
 export type Log = Logger
 
@@ -37,7 +37,7 @@ export function openLog(level: string, destination?: NodeJS.WritableStream): Log
 }
 
 /**
- * What one needs of an error, and no more: libraries hang connections, queries and rows on theirs. Its code
+ * Only what is needed of an error: libraries hang connections, queries and rows on theirs. Its code
  * (ECONNREFUSED, 57P01) is called `reason`, because a `code` is taken for a secret.
  */
 function plainError(error: Error): object {
@@ -46,19 +46,15 @@ function plainError(error: Error): object {
 }
 
 /**
- * Text of a stranger, for a line of the log or to be kept: short, and without the characters that would reach a
- * terminal or a page as more than text, for example those that turn the direction of a line. JSON escapes only
- * some of them.
+ * A stranger's text for the log or the database: short, and without characters that a terminal or a page
+ * takes for more than text, such as those that turn the direction of a line. JSON escapes only some of them.
  */
 export function safeText(text: string, longest = 200): string {
   const cut = text.length > longest ? `${text.slice(0, longest)}…` : text
   return cut.replaceAll(/[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu, '?')
 }
 
-/**
- * Makes one line of a text: control characters, line separators and marks that turn the writing around become
- * spaces.
- */
+/** Replaces control characters, line separators and direction marks by spaces. */
 export function oneLine(text: string): string {
   return text
     .toWellFormed()
@@ -67,11 +63,11 @@ export function oneLine(text: string): string {
 }
 
 export interface LineLimiter extends Disposable {
-  /** Whether one more line about the source may be written. If not, the line counts as dropped. */
+  /** False: the line counts as dropped. */
   allows(source: string): boolean
 }
 
-/** Lines that were not written in the last window. Without a source: those of all other sources together. */
+/** Lines dropped in the last window. Without a source: those of all other sources together. */
 export interface DroppedLines {
   readonly source?: string
   readonly sources?: number
@@ -79,54 +75,41 @@ export interface DroppedLines {
 }
 
 export interface LineLimiterOptions {
-  /** Lines about one source in a window. */
   readonly perSource: number
-  /** Lines about all sources together in a window. */
   readonly together: number
-  readonly window_ms?: number
   onDropped(dropped: DroppedLines): void
 }
 
-/** Sources that are counted by themselves; further ones share one count. */
+/** Further ones share one count. */
 const mostSources = 10_000
-/** Sources that get a line of their own at the end of a window, those with the most lines first. */
+/** Sources with their own line at the end of a window, most lines first. */
 const mostNamed = 10
 const others = ''
 
-export function lineLimiter(options: LineLimiterOptions): LineLimiter {
-  const sources = new Map<string, { lines: number; dropped: number }>()
-  let together = 0
-  let window: NodeJS.Timeout | undefined
-
-  function endWindow(): void {
-    clearTimeout(window)
-    window = undefined
-    together = 0
-    const worst = [...sources]
-      .filter(([, { dropped }]) => dropped > 0)
-      .toSorted(([, a], [, b]) => b.dropped - a.dropped)
-    const named = worst.filter(([source]) => source !== others).slice(0, mostNamed)
-    const rest = worst.filter((entry) => !named.includes(entry))
-    sources.clear()
-    for (const [source, { dropped }] of named) options.onDropped({ source, lines: dropped })
-    if (rest.length > 0)
-      options.onDropped({ sources: rest.length, lines: rest.reduce((sum, [, one]) => sum + one.dropped, 0) })
-  }
-
+export function lineLimiter({ perSource, together, onDropped }: LineLimiterOptions): LineLimiter {
+  let written = 0
+  const sources = windows<{ source: string; lines: number; dropped: number }>({
+    clock: systemClock,
+    most: mostSources,
+    onEnd(all) {
+      written = 0
+      const worst = all.filter(({ dropped }) => dropped > 0).toSorted((a, b) => b.dropped - a.dropped)
+      const named = worst.filter(({ source }) => source !== others).slice(0, mostNamed)
+      const rest = worst.filter((one) => !named.includes(one))
+      for (const { source, dropped } of named) onDropped({ source, lines: dropped })
+      if (rest.length > 0)
+        onDropped({ sources: rest.length, lines: rest.reduce((sum, { dropped }) => sum + dropped, 0) })
+    },
+  })
   return {
     allows(source) {
-      window ??= setTimeout(endWindow, options.window_ms ?? minute_ms).unref()
-      const key = sources.has(source) || sources.size < mostSources ? source : others
-      const count = sources.get(key) ?? { lines: 0, dropped: 0 }
-      sources.set(key, count)
-      if (count.lines >= options.perSource || together >= options.together) {
-        count.dropped += 1
-        return false
-      }
-      count.lines += 1
-      together += 1
-      return true
+      const names = { own: source, group: others, all: others }
+      const count = sources.of('', names, (share) => ({ source: names[share], lines: 0, dropped: 0 }))
+      const isAllowed = count.lines < perSource && written < together
+      count[isAllowed ? 'lines' : 'dropped'] += 1
+      if (isAllowed) written += 1
+      return isAllowed
     },
-    [Symbol.dispose]: endWindow,
+    [Symbol.dispose]: sources[Symbol.dispose],
   }
 }

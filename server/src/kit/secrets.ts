@@ -1,7 +1,6 @@
-// Secrets at rest. What must be recognised again is kept as a hash; what must be read again is encrypted
-// under the installation's master key. Format of a sealed value, base64: 1 byte version (1), 12 bytes nonce,
-// ciphertext, 16 bytes GCM tag. The `purpose` is authenticated with it, so a value cannot be moved to a field
-// of another kind.
+// Secrets at rest: hashed if they only need to be recognised, else encrypted under the installation's master
+// key. A sealed value is the base64 of 1 byte version (1), 12 bytes nonce, ciphertext, 16 bytes GCM tag. The
+// `purpose` is authenticated, so a value cannot be moved to a field of another kind.
 import {
   createCipheriv,
   createDecipheriv,
@@ -26,10 +25,7 @@ export function sameText(a: string, b: string): boolean {
 export interface Vault {
   seal(purpose: string, plain: string): string
   open(purpose: string, sealed: string): string
-  /**
-   * A keyed hash: for secrets so short that a plain hash could be searched through by whoever reads the
-   * database.
-   */
+  /** A keyed hash, for secrets so short that a reader of the database could search a plain hash. */
   mark(purpose: string, secret: string): string
 }
 
@@ -64,10 +60,7 @@ const fileOf = (folder: string): string => path.join(folder, 'master.key')
 export const hasMasterKey = (folder: string, given = ''): boolean =>
   given !== '' || existsSync(fileOf(folder))
 
-/**
- * The master key of an installation: what is given, else 32 random bytes in a file that only its owner can
- * read, made at the first start.
- */
+/** The given key, else 32 random bytes in a file that only its owner can read, made at the first start. */
 export function masterKey(folder: string, given = ''): Buffer {
   if (given !== '') return Buffer.from(given, 'hex')
   const file = fileOf(folder)
