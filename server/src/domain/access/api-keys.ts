@@ -1,24 +1,21 @@
-// API keys as members manage them. Only the SHA-256 of a key is stored, which is enough for a random text.
+// API keys as members manage them. Storing only the SHA-256 of a key is enough for a random text.
 import { rank, type Role } from '@hawser/contract/access'
+import { defined } from '@hawser/contract/defined'
 import { Failure } from '@hawser/contract/failures'
-import { day_ms, iso, type Clock } from '../../kit/clock.ts'
+import { day_ms, iso } from '../../kit/clock.ts'
 import { newUuid } from '../../kit/ids.ts'
 import { hashOf } from '../../kit/secrets.ts'
-import type { Bus } from '../../bus/bus.ts'
-import type { Stores } from '../../storage/stores.ts'
-import type { Audit } from '../audit/audit.ts'
+import type { With } from '../audit/parts.ts'
 import type { Rules } from '../callers/rules.ts'
-
-export interface ApiKeyParts {
-  stores: Stores
-  audit: Audit
-  bus: Bus
-  clock: Clock
-}
 
 const targetOf = (name: string) => ({ kind: 'API key', id: name, name })
 
-export function apiKeys({ stores, audit, bus, clock }: ApiKeyParts): Rules<'apiKeys'> {
+export function apiKeys({
+  stores,
+  audit,
+  bus,
+  clock,
+}: With<'stores' | 'audit' | 'bus' | 'clock'>): Rules<'apiKeys'> {
   const mayGive = (own: Role, role: Role): void => {
     if (rank(role) > rank(own))
       throw new Failure('roleTooLow', { message: `A key may not have more than your own role, ${own}.` })
@@ -75,10 +72,7 @@ export function apiKeys({ stores, audit, bus, clock }: ApiKeyParts): Rules<'apiK
       if (body.role !== undefined) mayGive(role, body.role)
       const found = await stores.of(tenant_id).apiKeys.find(params.key)
       if (!found) throw new Failure('notFound')
-      const change = {
-        ...(body.name === undefined ? {} : { name: body.name }),
-        ...(body.role === undefined ? {} : { role: body.role }),
-      }
+      const change = defined({ name: body.name, role: body.role })
       if (Object.keys(change).length > 0)
         await orTaken(() =>
           audit.change(caller, async (inside, record) => {
@@ -93,7 +87,7 @@ export function apiKeys({ stores, audit, bus, clock }: ApiKeyParts): Rules<'apiK
             })
           }),
         )
-      // Sessions know a key by its name: another key may have that name next.
+      // Sessions know a key by its name, which another key may get next.
       if (change.role !== undefined || (change.name ?? found.name) !== found.name)
         bus.tell('apiKey.changed', { tenant_id, name: params.key })
     },

@@ -1,6 +1,5 @@
-// The filter grammar of lists. A filter arrives as base64 of a JSON array and leaves as groups of checked
-// conditions that a store can turn into a query without a further check: every property is one that the
-// resource declares, and every value has the type of its property. Nothing here touches a row or a query.
+// The filter grammar of lists: the base64 of a JSON array becomes groups of checked conditions, which a store
+// turns into a query without further checks.
 //
 //   [ {"type":"property","params":{"name":"name","operator":"contains","value":"crane"}},
 //     {"type":"property","params":{"name":"online","operator":"eq","value":true}},
@@ -15,9 +14,8 @@ export type PropertyType = 'text' | 'number' | 'boolean' | 'moment' | 'texts'
 export type Properties = Readonly<Record<string, PropertyType>>
 
 /**
- * `contains` ignores letter case: on a text, the value is somewhere in it; on texts, a single value is
- * somewhere in one of them, and each of several values is one of them. `eq` and `ne` on texts: the value is,
- * or is not, one of them.
+ * On texts, `contains` (ignoring case) with a single value finds it in one of them, and with several requires
+ * each to be one of them. `eq` and `ne`: the value is, or is not, one of them.
  */
 export interface Condition {
   readonly property: string
@@ -53,8 +51,7 @@ export function parseFilter(text: string | undefined, properties: Properties): G
       const join = params.name
       if (join !== 'and' && join !== 'or')
         refuse(`${quoted(join)} is not a way to join conditions; use "and" or "or"`)
-      // Older clients send an operator with no condition before it. It joins nothing and must not hide every
-      // row.
+      // Older clients send an operator with no condition before it, which must not hide every row.
       if (open.length > 0) groups.push({ join, conditions: open })
       open = []
     } else {
@@ -66,8 +63,8 @@ export function parseFilter(text: string | undefined, properties: Properties): G
 }
 
 function decode(text: string): unknown[] {
-  // A `+` that was not percent-encoded in the address arrives as a space. Both base64 alphabets are accepted,
-  // with and without padding.
+  // A `+` that was not percent-encoded arrives as a space. Both base64 alphabets, with and without padding,
+  // are accepted.
   const digits = text
     .replaceAll(/[ -]/g, '+')
     .replaceAll('_', '/')
@@ -84,10 +81,7 @@ function decode(text: string): unknown[] {
   return value
 }
 
-/**
- * Falls back to Latin-1: browsers' `btoa` encodes Latin-1, so a client that uses it alone sends `é` as one
- * byte, which is not UTF-8.
- */
+/** Falls back to Latin-1, which browsers' `btoa` encodes: `é` is then one byte, which is not UTF-8. */
 function decodeText(bytes: Buffer): string {
   try {
     return new TextDecoder('utf-8', { fatal: true }).decode(bytes)
@@ -120,7 +114,6 @@ const moment: Reader = {
   read: readMoment,
 }
 
-/** Which operators apply to which types of property, and which values they take. */
 const operators: ReadonlyMap<
   unknown,
   { readonly as: Condition['operator']; readonly on: Readonly<Partial<Record<PropertyType, Reader>>> }
@@ -136,7 +129,7 @@ const operators: ReadonlyMap<
 function condition(params: Readonly<Record<string, unknown>>, properties: Properties): Condition {
   const { name, operator, value } = params
   if (typeof name !== 'string') refuse('each condition must name a property')
-  // Only own properties count: `constructor` is no property of a resource.
+  // Only own properties count: `constructor` is none of a resource.
   const type = Object.hasOwn(properties, name) ? properties[name] : undefined
   if (!type) refuse(`there is no property ${quoted(name)} to filter by`)
   const known = operators.get(operator)
@@ -151,7 +144,7 @@ function condition(params: Readonly<Record<string, unknown>>, properties: Proper
 function readText(value: unknown): string | undefined {
   if (typeof value !== 'string') return undefined
   if (value.length > longestValue) refuse(`a value may have at most ${longestValue} characters`)
-  // PostgreSQL cannot store NUL in text and would answer with an error of its own.
+  // PostgreSQL cannot store NUL in text.
   if (value.includes('\0')) refuse('a value may not contain a NUL character')
   return value
 }
@@ -197,10 +190,7 @@ function readMoment(value: unknown): string | undefined {
   return ms >= earliest_ms && ms <= latest_ms ? new Date(ms).toISOString() : undefined
 }
 
-/**
- * Checks the form first, because `Date.parse` accepts almost any text that ends in a number, and reads a
- * missing zone as the server's own.
- */
+/** `Date.parse` accepts almost any text that ends in a number, and reads a missing zone as the server's own. */
 function readDate(value: unknown): number {
   const parts = typeof value === 'string' ? dateForm.exec(value) : null
   if (!parts) return NaN
@@ -212,7 +202,6 @@ function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
-/** A value from the caller, cut to fit into a sentence. */
 function quoted(value: unknown): string {
   const text = JSON.stringify(value) ?? 'nothing'
   return text.length > 64 ? `${text.slice(0, 64)}…` : text

@@ -1,16 +1,12 @@
-// Which connections the firewall allows, and which logins a public key is good for. Pure: the same rules and
-// the same connection always give the same answer, in whatever order the rules come. Strangers can trigger a
-// decision, so its work is bounded: `requireRoom` bounds what a namespace may store, and a decision takes a
-// limited number of steps, a few milliseconds at a time. A rule that was stored before there was a bound and
-// exceeds it denies everybody if it denies and allows nobody if it allows.
+// Which connections the firewall allows, and which logins a public key is good for. Pure, and independent of
+// the order of the rules. Strangers can trigger a decision, so its work is bounded, by what a namespace may
+// store (`requireRoom`) and by steps, a few milliseconds at a time. A stored rule beyond the bound denies
+// everybody if it denies and allows nobody if it allows.
 import { setImmediate } from 'node:timers/promises'
 import { Failure } from '@hawser/contract/failures'
 import { plainAddress } from '../../kit/address.ts'
 import { runnable, sizeOf, stepsToCompile } from './patterns.ts'
 
-/**
- * Which devices a rule or a key applies to: those whose name matches a pattern, or that have one of the tags.
- */
 export type DeviceFilter = { readonly hostname: string } | { readonly tags: readonly string[] }
 
 export interface FilteredDevice {
@@ -19,7 +15,6 @@ export interface FilteredDevice {
 }
 
 export interface Rule {
-  /** A decimal number, as text. */
   readonly id: string
   readonly priority: number
   readonly action: 'allow' | 'deny'
@@ -37,35 +32,31 @@ export interface Connection {
 
 export interface Decision {
   readonly allowed: boolean
-  /** The id of the rule that decided; null when none matched. */
+  /** Null when none matched. */
   readonly rule: string | null
   /** The ids of rules that applied in turn and could not be run. */
   readonly unrunnable: readonly string[]
 }
 
-/** The part of a rule or a key that a login does not fit. */
 export type Mismatch = 'source_ip' | 'username' | 'hostname' | 'tags'
 
-/** What came of one rule or key. `applies` is undefined when a pattern could not be run. */
+/** `applies` is undefined when a pattern could not be run. */
 export type Match =
   | { readonly applies: true | undefined }
   | { readonly applies: false; readonly differs: Mismatch }
 
-/** How many rules of one namespace a decision runs at most. */
 export const mostEvaluated = 1000
 const mostRules = 200
 const largestTogether = 10_000
-/** The longest text that is matched is a user's name. */
 const longestText = 128
 /**
- * The most steps that rules within the bounds need, to be compiled and to match. Their patterns on source
- * addresses are of the same scale.
+ * The most steps that rules within the bounds need to be compiled and to match; their patterns on addresses
+ * are of the same scale.
  */
 const mostSteps = largestTogether * (longestText + 1 + 2 * stepsToCompile)
-/** Steps before other work gets its turn; about two milliseconds. */
+/** About two milliseconds. */
 const stepsPerTurn = 100_000
 
-/** The cost of a rule for each connection. */
 const sizeOfRule = ({
   source_ip,
   username,
@@ -73,7 +64,6 @@ const sizeOfRule = ({
 }: Pick<Rule, 'source_ip' | 'username' | 'filter'>): number =>
   sizeOf(source_ip) + sizeOf(username) + ('hostname' in filter ? sizeOf(filter.hostname) : 1)
 
-/** Refuses a rule that makes the rules of its namespace too many or too large. */
 export function requireRoom(
   others: readonly Parameters<typeof sizeOfRule>[0][],
   rule: Parameters<typeof sizeOfRule>[0],
@@ -87,8 +77,8 @@ export function requireRoom(
 }
 
 /**
- * Lowest priority number first, older rule first among equals; the first active rule that matches decides.
- * `onRule` hears what came of each rule that was run, in this order.
+ * The first active rule that matches decides, by priority number, then age. `onRule` gets the result of each
+ * rule that was run, in this order.
  */
 export async function decide(
   rules: readonly Rule[],
@@ -114,7 +104,7 @@ export async function decide(
     if (applies ?? rule.action === 'deny')
       return { allowed: rule.action === 'allow', rule: rule.id, unrunnable }
   }
-  // Any of the rules that were not run might deny.
+  // Any rule that was not run might deny.
   const next = ordered[mostEvaluated]
   if (next) onRule?.(next, { applies: undefined })
   return next
@@ -123,8 +113,8 @@ export async function decide(
 }
 
 /**
- * Whether this key may log in under this name on this device; a key whose patterns cannot be run is good for
- * nobody. The caller checks that the client has the key.
+ * Whether this key may log in under this name on this device; a key whose patterns cannot be run lets nobody
+ * in. The caller checks that the client has the key.
  */
 export async function keyFits(
   key: { readonly username: string; readonly filter: DeviceFilter },
@@ -143,7 +133,6 @@ function about(
   return 'hostname' in filter ? [...pairs, ['hostname', filter.hostname, login.device.name]] : pairs
 }
 
-/** Whether all patterns and one of the tags match. */
 async function matchesAll(
   pairs: readonly Pair[],
   filter: DeviceFilter,
@@ -162,14 +151,11 @@ async function matchesAll(
   return { applies }
 }
 
-/** Counts the steps of one decision. */
 class Work {
-  /** All steps so far. */
   #steps = 0
-  /** Steps since other work had its turn. */
   #inThisTurn = 0
 
-  /** Undefined if the pattern cannot be run, or not within the bound. */
+  /** Undefined if the pattern cannot be run within the bound. */
   matches(source: string, text: string): boolean | undefined {
     if (this.#steps >= mostSteps) return undefined
     const pattern = runnable(source, (steps) => this.#spend(steps))
@@ -178,7 +164,6 @@ class Work {
     return this.#steps > mostSteps ? undefined : pattern.isIn(text)
   }
 
-  /** Whether other work should get its turn now. */
   isTurnOver(): boolean {
     if (this.#inThisTurn < stepsPerTurn) return false
     this.#inThisTurn = 0

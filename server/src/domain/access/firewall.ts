@@ -2,18 +2,21 @@
 import { Failure } from '@hawser/contract/failures'
 import type { FirewallRule } from '@hawser/contract/firewall'
 import type { FirewallRow } from '../../storage/firewall.ts'
-import type { Stores, StoresInTransaction } from '../../storage/stores.ts'
+import type { StoresInTransaction } from '../../storage/stores.ts'
+import type { With } from '../audit/parts.ts'
 import { requireRoom } from './firewall-rules.ts'
 import { checkPattern } from './patterns.ts'
-import type { Audit } from '../audit/audit.ts'
 import type { MemberCaller } from '../callers/callers.ts'
 import type { Rules } from '../callers/rules.ts'
 import {
-  filterTags,
+  adding,
   noticeOf,
   readFilter,
   requireTags,
+  setting,
+  without,
   type Deactivated,
+  type Retag,
   type StoredFilter,
 } from './tag-use.ts'
 
@@ -35,20 +38,28 @@ const present = (row: FirewallRow): FirewallRule => ({
 
 const targetOf = ({ id }: FirewallRow) => ({ kind: 'firewall rule', id: String(id), name: '' })
 
-export interface FirewallParts {
-  stores: Stores
-  audit: Audit
+function checkPatterns(rule: Wanted): void {
+  checkPattern('source_ip', rule.source_ip)
+  checkPattern('username', rule.username)
+  if ('hostname' in rule.filter) checkPattern('filter.hostname', rule.filter.hostname)
+}
+
+async function mustFind(
+  inside: Pick<StoresInTransaction, 'of'>,
+  tenant_id: string,
+  id: string,
+): Promise<FirewallRow> {
+  const row = await inside.of(tenant_id).firewall.find(Number(id))
+  if (!row) throw new Failure('notFound')
+  return row
+}
+
+export interface FirewallParts extends With<'stores' | 'audit'> {
   onDeactivated: (about: Deactivated) => void
 }
 
 export function firewall({ stores, audit, onDeactivated }: FirewallParts): Rules<'firewall'> {
-  function checkPatterns(rule: Wanted): void {
-    checkPattern('source_ip', rule.source_ip)
-    checkPattern('username', rule.username)
-    if ('hostname' in rule.filter) checkPattern('filter.hostname', rule.filter.hostname)
-  }
-
-  /** The row of a rule that fits beside the others. `id` is that of the rule which it replaces. */
+  /** The row of a new rule, checked against the others. `id`: the rule that it replaces. */
   async function stored(inside: StoresInTransaction, tenant_id: string, wanted: Wanted, id?: number) {
     const { filter, active, action, priority, source_ip, username } = wanted
     // Locked, so that two requests cannot both find room for the last rule.
@@ -69,26 +80,12 @@ export function firewall({ stores, audit, onDeactivated }: FirewallParts): Rules
     }
   }
 
-  async function mustFind(
-    inside: Pick<StoresInTransaction, 'of'>,
-    tenant_id: string,
-    id: string,
-  ): Promise<FirewallRow> {
-    const row = await inside.of(tenant_id).firewall.find(Number(id))
-    if (!row) throw new Failure('notFound')
-    return row
-  }
-
-  function changeFilter(
-    caller: MemberCaller,
-    id: string,
-    next: (inside: StoresInTransaction, filter: StoredFilter) => Promise<StoredFilter> | StoredFilter,
-  ): Promise<void> {
+  function changeFilter(caller: MemberCaller, id: string, next: Retag): Promise<void> {
     const { tenant_id } = caller
     return audit.change(caller, async (inside, record) => {
       const row = await mustFind(inside, tenant_id, id)
       const before = readFilter(row.filter)
-      const filter = await next(inside, before)
+      const filter = await next(inside, tenant_id, before)
       await inside.of(tenant_id).firewall.save(row.id, { filter: JSON.stringify(filter) })
       record({
         action: 'firewall.rule.updated',
@@ -135,19 +132,13 @@ export function firewall({ stores, audit, onDeactivated }: FirewallParts): Rules
         record({ action: 'firewall.rule.removed', target: targetOf(row), before: present(row) })
       })
     },
-    addTag: ({ params, body }, caller) =>
-      changeFilter(caller, params.id, (inside, filter) =>
-        filterTags.add(inside, caller.tenant_id, filter, body.tag),
-      ),
-    setTags: ({ params, body }, caller) =>
-      changeFilter(caller, params.id, (inside, filter) =>
-        filterTags.set(inside, caller.tenant_id, filter, body.tags),
-      ),
+    addTag: ({ params, body }, caller) => changeFilter(caller, params.id, adding(body.tag)),
+    setTags: ({ params, body }, caller) => changeFilter(caller, params.id, setting(body.tags)),
     async removeTag({ params, body: { tag } }, caller) {
       const { tenant_id } = caller
       const rules = await audit.change(caller, async (inside, record) => {
         const row = await mustFind(inside, tenant_id, params.id)
-        const filter = filterTags.remove(readFilter(row.filter), tag)
+        const filter = without(readFilter(row.filter), tag)
         const useless = row.active === 1 && 'tags' in filter && filter.tags.length === 0
         await inside
           .of(tenant_id)

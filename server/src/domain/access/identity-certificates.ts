@@ -1,21 +1,19 @@
-// Identity certificates: they tell the SSH gateway who is signed in at the client. A certificate claims
-// that a user or an API key of a namespace asked for it. The claim counts only while the user is a member
-// and has the same password, or while the key is there, so the gateway asks at each login. A certificate
-// names; it lets nobody in.
+// Identity certificates tell the SSH gateway which user or API key is signed in at the client. A certificate
+// names and lets nobody in. It counts only while the user is a member with the same password, or the key
+// exists, so the gateway asks at each login.
 import type { SessionPerson } from '@hawser/contract/sessions'
-import { iso, minute_ms, second_ms, type Clock } from '../../kit/clock.ts'
-import type { Stores } from '../../storage/stores.ts'
+import { iso, minute_ms, second_ms } from '../../kit/clock.ts'
+import type { With } from '../audit/parts.ts'
 import { standingOf, type MemberCaller } from '../callers/callers.ts'
 import type { Rules } from '../callers/rules.ts'
 import { soundKey, type KeyReader } from './public-keys.ts'
 
-/** Who asked for a certificate. */
 export type IdentityClaims =
   | {
       readonly kind: 'user'
       readonly tenant_id: string
       readonly user_id: string
-      /** Of the token that asked; a change of the password starts a new epoch. */
+      /** The token's epoch; a new password starts another. */
       readonly epoch: number
       readonly token_id: string
     }
@@ -23,18 +21,17 @@ export type IdentityClaims =
       readonly kind: 'api-key'
       readonly tenant_id: string
       readonly name: string
-      /** The id of its maker: another one may make a key of the same name later. */
+      /** Another user may make a key of the same name later. */
       readonly created_by: string
     }
 
-/** Signs certificates; the gateway implements it. */
+/** Implemented by the gateway. */
 export interface IdentitySigner {
-  /** The line of a certificate for the key of this line, until this moment. */
   sign(line: string, claim: IdentityClaims, until_ms: number): Promise<string>
 }
 
 export interface IdentityReader {
-  /** Who the claim is about; undefined when it does not hold any more. */
+  /** Undefined when the claim no longer holds. */
   personOf(claim: IdentityClaims): Promise<SessionPerson | undefined>
 }
 
@@ -52,9 +49,7 @@ export function identityCertificates({
   clock,
   keys,
   signer,
-}: {
-  stores: Stores
-  clock: Clock
+}: With<'stores' | 'clock'> & {
   keys: KeyReader
   signer: IdentitySigner
 }): Rules<'identityCertificates'> & { identities: IdentityReader } {
@@ -78,12 +73,9 @@ export function identityCertificates({
   return {
     async create({ body }, caller) {
       const { line } = soundKey(keys, body.public_key, 'public_key')
-      // No longer than the credential that asked.
       const until_ms = Math.min(clock.now() + life_ms, (caller.exp ?? Infinity) * second_ms)
       return { certificate: await signer.sign(line, claimOf(caller), until_ms), expires_at: iso(until_ms) }
     },
-    identities: {
-      personOf: (claim) => (claim.kind === 'user' ? userOf(claim) : keyOf(claim)),
-    },
+    identities: { personOf: (claim) => (claim.kind === 'user' ? userOf(claim) : keyOf(claim)) },
   }
 }

@@ -4,7 +4,7 @@ import { day_ms } from '../../kit/clock.ts'
 
 const form = /^\d{4}-\d{2}-\d{2}(?:T\d{2}:\d{2}(?::\d{2}(?:\.\d{1,9})?)?(?:Z|[+-]\d{2}:\d{2}))?$/
 
-/** Milliseconds since 1970. `end`: of a day without a time, its last millisecond. */
+/** Milliseconds since 1970. `end`: the last millisecond of a day without a time. */
 export function momentOf(
   field: string,
   text: string | undefined,
@@ -19,7 +19,6 @@ export function momentOf(
   return end === 'end' && !text.includes('T') ? ms + day_ms - 1 : ms
 }
 
-/** Both ends, as times are stored. */
 export function spanOf({ from, to }: { from?: string | undefined; to?: string | undefined }): {
   from: string | undefined
   to: string | undefined

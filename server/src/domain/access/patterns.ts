@@ -1,40 +1,35 @@
-// Regular expressions that users wrote: host names, login names and addresses in firewall rules and public
-// keys. They are in RE2 syntax, unanchored, and run by an engine without backtracking: a match takes at most
-// one step for each instruction of the compiled program and each character of the text. So the size of the
-// program is the cost of a pattern. `(x{30}){30}` has 900 copies of x, so the size is computed before
-// anything is compiled, and bounded. A cache keeps compiled programs by their source and evicts those that
-// were not used for longest.
+// Users' regular expressions in firewall rules and public keys: RE2 syntax, unanchored, on an engine without
+// backtracking. A match takes at most one step per instruction of the compiled program and character of the
+// text, so the program's size is a pattern's cost. `(x{30}){30}` has 900 copies of x, so the size is computed
+// and bounded before compiling. A cache keeps recently used programs.
 import { RE2JSException, RE2Set } from 're2js'
 import { Failure } from '@hawser/contract/failures'
 import { BoundedMap } from '../../kit/bounded-map.ts'
 
 const longestSource = 1024
-/** A 1024-character list of names needs about 1300; nobody needs many more. */
+/** A 1024-character list of names needs about 1300. */
 const largestProgram = 2000
-/** A character class is a table. So many of its numbers cost as much to compile as one instruction. */
+/** This many numbers of a character class's table cost as much to compile as one instruction. */
 const numbersPerInstruction = 16
 /** The charge for a Unicode class, whose table has up to 1400 numbers. */
 const unicodeClass = 100
-/**
- * Steps that compiling takes for each instruction, and measuring for each character of the source. Both
- * numbers were measured.
- */
+/** Steps to compile an instruction, and to measure a character of the source. Both were measured. */
 export const stepsToCompile = 64
 const stepsToMeasure = 4
 const mostCached = 2000
 const mostSizeCached = 100_000
 
 export interface Pattern {
-  /** The most steps that a match takes for each character of the text. */
+  /** Also the most steps of a match per character of the text. */
   readonly size: number
   isIn(text: string): boolean
 }
 
-/** Programs by source; null: too large to be run. The one that was used last is the newest. */
+/** Null: too large to be run. Ordered by last use. */
 const cache = new BoundedMap<string, Pattern | null>(mostCached)
 let sizeCached = 0
 
-/** Refuses a pattern that the engine cannot run; `field` is its name in the request. */
+/** `field` is its name in the request. */
 export function checkPattern(field: string, source: string): void {
   if (source.length > longestSource) {
     throw new Failure('invalid', {
@@ -55,7 +50,7 @@ export function checkPattern(field: string, source: string): void {
   })
 }
 
-/** The compiled pattern; undefined if it is too large to be run. Throws a RE2JSException if it is none. */
+/** Undefined if the pattern is too large to be run. Throws a RE2JSException if it is none. */
 function patternOf(source: string, charge?: (steps: number) => void): Pattern | undefined {
   const known = cache.get(source)
   const pattern = known === undefined ? (compile(source) ?? null) : known
@@ -69,8 +64,8 @@ function patternOf(source: string, charge?: (steps: number) => void): Pattern | 
 }
 
 /**
- * The compiled pattern; undefined if it cannot be run, which no rule may take for "does not match". `charge`
- * gets the cost of compiling, in steps of a match.
+ * Undefined if the pattern cannot be run, which no rule may take for "does not match". `charge` gets the cost
+ * of compiling, in steps of a match.
  */
 export function runnable(source: string, charge: (steps: number) => void): Pattern | undefined {
   try {
@@ -87,8 +82,7 @@ const anything: Pattern = { size: 1, isIn: () => true }
 function compile(source: string): Pattern | undefined {
   if (source === '.*') return anything
   if (source.length > longestSource || sizeOf(source) > largestProgram) return undefined
-  // A set, because a set can be made without a cache of automaton states. Each new state costs more than many
-  // steps.
+  // A set can be made without a cache of automaton states, of which a new one costs more than many steps.
   const program = new RE2Set(RE2Set.UNANCHORED, 0, 0)
   program.add(source)
   program.compile()
@@ -98,9 +92,9 @@ function compile(source: string): Pattern | undefined {
 }
 
 /**
- * About how many instructions a pattern compiles to, computed without compiling it: every atom counts one, a
- * class the size of its table, a group two more, and a repetition multiplies what it repeats. Only the scale
- * must be right. A text that is not RE2 syntax gets some number and is refused later.
+ * Roughly the instructions that a pattern compiles to: every atom counts one, a class the size of its table,
+ * a group two more, and a repetition multiplies. A text that is not RE2 syntax gets some number and is
+ * refused later.
  */
 export function sizeOf(source: string): number {
   const outer: number[] = []
@@ -136,7 +130,6 @@ export function sizeOf(source: string): number {
       atom(1 + token.length / numbersPerInstruction + unicodeClass * (token.match(/\\[pP]/g)?.length ?? 0))
     }
   }
-  // Groups that are still open at the end count as closed.
   return outer.reduce((total, size) => total + size, sum)
 }
 
@@ -144,8 +137,8 @@ const emptyQuote = /^\\(?:Q|Q\\E|E)$/
 
 /**
  * In this order: flags alone; quoted text; an escape, perhaps with braces; a class, in which a leading `]` is
- * literal; a counted repetition; any one character. This expression runs on JavaScript's backtracking engine,
- * where a source of 1024 characters costs at most the square of its length.
+ * literal; a counted repetition; any one character. On JavaScript's backtracking engine a source of 1024
+ * characters costs at most the square of its length.
  */
 const tokens =
   /^(?:\(\?[a-zA-Z-]*\)|\\Q[^]*?(?:\\E|$)|\\[pPx]\{[^}]*\}|\\[^]|\[\^?\]?(?:\[:[^\]]*:\]|\\[^]|[^\]\\])*\]|\{\d+(?:,\d*)?\}|[^])/

@@ -1,16 +1,13 @@
-// The policy of a namespace as its members see and change it; what it means is in session-policy.ts. What
-// a namespace has not said is allowed.
+// The policy of a namespace as its members see and change it; session-policy.ts applies it. The default
+// allows.
 import { Failure } from '@hawser/contract/failures'
 import { openPolicy, type Policy } from '@hawser/contract/policies'
 import type { Bus } from '../../bus/bus.ts'
 import type { NamespaceRow } from '../../storage/namespaces.ts'
-import type { Stores } from '../../storage/stores.ts'
-import type { Audit } from '../audit/audit.ts'
+import type { With } from '../audit/parts.ts'
 import type { Rules } from '../callers/rules.ts'
 
-export interface PolicyParts {
-  stores: Stores
-  audit: Audit
+export interface PolicyParts extends With<'stores' | 'audit'> {
   bus: Pick<Bus, 'tell'>
 }
 

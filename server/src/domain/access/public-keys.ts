@@ -2,22 +2,29 @@
 // short RSA keys are refused, and so are patterns that do not compile. A key may belong to a member,
 // whose sessions it opens; it goes when the membership ends. An authority belongs to nobody: its
 // certificates name the people.
-import type { Bus } from '../../bus/bus.ts'
 import { createHash } from 'node:crypto'
 import { Failure } from '@hawser/contract/failures'
 import type { PublicKey } from '@hawser/contract/public-keys'
-import { iso, type Clock } from '../../kit/clock.ts'
-import type { MemberRow } from '../../storage/namespaces.ts'
+import { iso } from '../../kit/clock.ts'
+import type { MemberRow } from '../../storage/members.ts'
 import type { PublicKeyRow } from '../../storage/public-keys.ts'
-import type { Stores, StoresInTransaction } from '../../storage/stores.ts'
+import type { StoresInTransaction } from '../../storage/stores.ts'
+import type { With } from '../audit/parts.ts'
 import { parseFilter } from './filters.ts'
 import { checkPattern } from './patterns.ts'
-import type { Audit } from '../audit/audit.ts'
 import type { MemberCaller } from '../callers/callers.ts'
 import type { Rules } from '../callers/rules.ts'
-import { filterTags, readFilter, requireTags, type StoredFilter } from './tag-use.ts'
+import {
+  adding,
+  readFilter,
+  requireTags,
+  setting,
+  without,
+  type Retag,
+  type StoredFilter,
+} from './tag-use.ts'
 
-/** Reads a public-key line; the ssh package implements it. */
+/** Implemented by the ssh package. */
 export interface KeyReader {
   parse(line: string): { type: string; blob: Buffer; bits: number | null }
   line(type: string, blob: Buffer): string
@@ -36,7 +43,7 @@ const filterable = {
   'filter.hostname': 'text',
 } as const
 
-/** The fingerprint of a public-key line, as OpenSSH shows it. */
+/** As OpenSSH shows it. */
 export function fingerprintSha256(line: string): string {
   const [, blob = ''] = line.split(' ')
   const digest = createHash('sha256').update(Buffer.from(blob, 'base64')).digest('base64')
@@ -59,7 +66,7 @@ const authorityOwned = (): Failure =>
     message: 'owner: a certificate authority has none, because its certificates name the people',
   })
 
-/** A key that is strong enough, without its comment. Throws a Failure that names the field. */
+/** Drops the comment. Throws a Failure that names the field. */
 export function soundKey(
   keys: KeyReader,
   text: string,
@@ -78,13 +85,12 @@ export function soundKey(
   return { line: keys.line(key.type, key.blob), fingerprint: keys.fingerprint(key.blob) }
 }
 
-/** The same, in the form of a row. */
 export function storableKey(keys: KeyReader, text: string): { data: string; fingerprint: string } {
   const { line, fingerprint } = soundKey(keys, text, 'data')
   return { data: Buffer.from(line).toString('base64'), fingerprint }
 }
 
-/** What an entry of the audit log shows of a key: its fingerprints stand for the key itself. */
+/** The key as the audit log shows it: by its fingerprints. */
 function audited(row: PublicKeyRow) {
   const { name, username, filter, certificate_authority, fingerprint, fingerprint_sha256 } = present(row)
   const { owner } = row
@@ -98,36 +104,17 @@ export function publicKeys({
   clock,
   bus,
   keys,
-}: {
-  stores: Stores
-  audit: Audit
-  clock: Clock
-  bus: Bus
-  keys: KeyReader
-}): Rules<'publicKeys'> {
-  async function checkFilter(
-    inside: Pick<StoresInTransaction, 'of'>,
-    tenant_id: string,
-    filter: StoredFilter,
-  ): Promise<void> {
-    if ('hostname' in filter) checkPattern('filter.hostname', filter.hostname)
-    else await requireTags(inside, tenant_id, filter.tags)
-  }
-
+}: With<'stores' | 'audit' | 'clock' | 'bus'> & { keys: KeyReader }): Rules<'publicKeys'> {
   const tell = ({ tenant_id }: MemberCaller, fingerprint: string): void =>
     bus.tell('publicKey.changed', { tenant_id, fingerprint })
 
-  async function changeFilter(
-    caller: MemberCaller,
-    fingerprint: string,
-    next: (inside: StoresInTransaction, filter: StoredFilter) => Promise<StoredFilter> | StoredFilter,
-  ): Promise<void> {
+  async function changeFilter(caller: MemberCaller, fingerprint: string, next: Retag): Promise<void> {
     await audit.change(caller, async (inside, record) => {
       const mine = inside.of(caller.tenant_id).publicKeys
       const row = await mine.find(fingerprint)
       if (!row) throw new Failure('notFound')
       const before = readFilter(row.filter)
-      const filter = await next(inside, before)
+      const filter = await next(inside, caller.tenant_id, before)
       await mine.save(fingerprint, { filter: JSON.stringify(filter) })
       record({
         action: 'public-key.updated',
@@ -137,31 +124,6 @@ export function publicKeys({
       })
     })
     tell(caller, fingerprint)
-  }
-
-  /** The member with this id or user name. Nobody outside the namespace is looked up. */
-  async function memberNamed(
-    inside: Pick<StoresInTransaction, 'namespaces'>,
-    tenant_id: string,
-    named: string,
-  ): Promise<MemberRow> {
-    const members = await inside.namespaces.members(tenant_id)
-    const member =
-      members.find(({ id }) => id === named) ??
-      members.find(({ username }) => username === named.toLowerCase())
-    if (!member) throw new Failure('invalid', { message: 'owner: no member has this id or user name' })
-    return member
-  }
-
-  /** The user names of the owners of these keys, by id. */
-  async function ownersOf(
-    inside: Pick<StoresInTransaction, 'namespaces'>,
-    tenant_id: string,
-    rows: readonly Pick<PublicKeyRow, 'owner'>[],
-  ): Promise<ReadonlyMap<string | null, string>> {
-    if (rows.every(({ owner }) => owner === null)) return new Map()
-    const members = await inside.namespaces.members(tenant_id)
-    return new Map(members.map(({ id, username }) => [id, username]))
   }
 
   return {
@@ -205,31 +167,14 @@ export function publicKeys({
     async update({ params, body }, caller) {
       const { tenant_id } = caller
       checkPattern('username', body.username)
-      const changed = await audit.change(caller, async (inside, record) => {
+      const shown = await audit.change(caller, async (inside, record) => {
         const mine = inside.of(tenant_id).publicKeys
         if ('hostname' in body.filter) checkPattern('filter.hostname', body.filter.hostname)
         const before = await mine.find(params.fingerprint)
         if (!before) throw new Failure('notFound')
         await checkFilter(inside, tenant_id, body.filter)
-        const { name, username } = body
-        const after: PublicKeyRow = {
-          ...before,
-          name,
-          username,
-          filter: JSON.stringify(body.filter),
-          certificate_authority:
-            body.certificate_authority === undefined
-              ? before.certificate_authority
-              : flag(body.certificate_authority),
-          owner:
-            body.owner === undefined
-              ? before.owner
-              : body.owner === ''
-                ? null
-                : (await memberNamed(inside, tenant_id, body.owner)).id,
-        }
-        if (after.owner !== null && after.certificate_authority === 1) throw authorityOwned()
-        const { filter, certificate_authority, owner } = after
+        const after = await changed(inside, before, body)
+        const { name, username, filter, certificate_authority, owner } = after
         await mine.save(params.fingerprint, { name, username, filter, certificate_authority, owner })
         record({
           action: 'public-key.updated',
@@ -240,7 +185,7 @@ export function publicKeys({
         return present(after, (await ownersOf(inside, tenant_id, [after])).get(owner))
       })
       tell(caller, params.fingerprint)
-      return changed
+      return shown
     },
     async remove({ params }, caller) {
       await audit.change(caller, async (inside, record) => {
@@ -252,15 +197,58 @@ export function publicKeys({
       })
       tell(caller, params.fingerprint)
     },
-    addTag: ({ params, body }, caller) =>
-      changeFilter(caller, params.fingerprint, (inside, filter) =>
-        filterTags.add(inside, caller.tenant_id, filter, body.tag),
-      ),
-    setTags: ({ params, body }, caller) =>
-      changeFilter(caller, params.fingerprint, (inside, filter) =>
-        filterTags.set(inside, caller.tenant_id, filter, body.tags),
-      ),
+    addTag: ({ params, body }, caller) => changeFilter(caller, params.fingerprint, adding(body.tag)),
+    setTags: ({ params, body }, caller) => changeFilter(caller, params.fingerprint, setting(body.tags)),
     removeTag: ({ params }, caller) =>
-      changeFilter(caller, params.fingerprint, (_, filter) => filterTags.remove(filter, params.tag)),
+      changeFilter(caller, params.fingerprint, (_inside, _tenant, filter) => without(filter, params.tag)),
   }
+}
+
+async function changed(
+  inside: Pick<StoresInTransaction, 'namespaces'>,
+  before: PublicKeyRow,
+  body: Parameters<Rules<'publicKeys'>['update']>[0]['body'],
+): Promise<PublicKeyRow> {
+  const { name, username, certificate_authority: signs } = body
+  const certificate_authority = signs === undefined ? before.certificate_authority : flag(signs)
+  const owner =
+    body.owner === undefined
+      ? before.owner
+      : body.owner === ''
+        ? null
+        : (await memberNamed(inside, before.tenant_id, body.owner)).id
+  if (owner !== null && certificate_authority === 1) throw authorityOwned()
+  return { ...before, name, username, filter: JSON.stringify(body.filter), certificate_authority, owner }
+}
+
+async function checkFilter(
+  inside: Pick<StoresInTransaction, 'of'>,
+  tenant_id: string,
+  filter: StoredFilter,
+): Promise<void> {
+  if ('hostname' in filter) checkPattern('filter.hostname', filter.hostname)
+  else await requireTags(inside, tenant_id, filter.tags)
+}
+
+/** By id or user name. Nobody outside the namespace is looked up. */
+async function memberNamed(
+  inside: Pick<StoresInTransaction, 'namespaces'>,
+  tenant_id: string,
+  named: string,
+): Promise<MemberRow> {
+  const members = await inside.namespaces.members(tenant_id)
+  const member =
+    members.find(({ id }) => id === named) ?? members.find(({ username }) => username === named.toLowerCase())
+  if (!member) throw new Failure('invalid', { message: 'owner: no member has this id or user name' })
+  return member
+}
+
+async function ownersOf(
+  inside: Pick<StoresInTransaction, 'namespaces'>,
+  tenant_id: string,
+  rows: readonly Pick<PublicKeyRow, 'owner'>[],
+): Promise<ReadonlyMap<string | null, string>> {
+  if (rows.every(({ owner }) => owner === null)) return new Map()
+  const members = await inside.namespaces.members(tenant_id)
+  return new Map(members.map(({ id, username }) => [id, username]))
 }

@@ -1,151 +1,134 @@
-// Logins that were refused, for the administrators of the namespace that they were meant for: found by the
-// reference that the refused person was shown, or listed, newest first. Attempts under one reference are one
-// row with a count. Rows are written a second late and in turn; the newest of a namespace are kept, for some
-// days. An attempt at a namespace that does not exist leaves only its line in the log.
+// The account of refused logins. It is told each of them once, and passes it on: to the log, to the audit log, and to
+// the table in which administrators of the namespace find it by the reference that the refused person was shown.
+// The table has one row with a count for the attempts under one reference. Rows are written in batches after a second.
+// A namespace keeps its newest 1,000, for 30 days (system/sweeps.ts). login-report.ts counts refusals for the metrics,
+// and login.ts counts wrong proofs against the address. A namespace that does not exist has neither row nor entry.
 import { Failure } from '@hawser/contract/failures'
 import { refusalSentences, type LoginRefusal } from '@hawser/contract/logins'
-import { BoundedMap } from '../../kit/bounded-map.ts'
+import { neighbourhood } from '../../kit/address.ts'
 import { iso, second_ms, type Clock } from '../../kit/clock.ts'
-import type { Stores } from '../../storage/stores.ts'
+import { newLegibleCode } from '../../kit/ids.ts'
+import { windows } from '../../kit/limiter.ts'
+import { WriteBehind, type WriteReport } from '../../kit/write-behind.ts'
+import type { Stores, StoresInTransaction } from '../../storage/stores.ts'
+import { stranger } from '../audit/audit.ts'
+import type { AuditRefusal, AuditRefusals } from '../audit/refusals.ts'
 import type { Rules } from '../callers/rules.ts'
+import { parseTarget } from './logins.ts'
 import { spanOf } from './moments.ts'
 
-/** What is kept of a refused login; texts of the client were made safe. */
+/** The stored part of a refused login; texts of the client were made safe. */
 type Detail = Omit<LoginRefusal, 'reference' | 'at' | 'last_at' | 'times' | 'sentence'>
 
 /** A refused login, as the gateway knows it. */
-export type RefusedLogin = { readonly [Field in keyof Detail]: Detail[Field] | undefined } & {
+export type RefusedLogin = Pick<Detail, 'reason' | 'sshid' | 'source' | 'via' | 'attempts'> & {
+  readonly [Field in keyof Detail]: Detail[Field] | undefined
+} & {
   readonly reference: string
-  readonly sshid: string
-  /** Of the device; undefined: it was not found. */
+  /** The namespace of the device; undefined: it was not found. */
   readonly tenant_id: string | undefined
 }
 
-export interface RefusalParts {
+/** Only the log has a device that may not join: it was refused by no namespace that its words name. */
+export type RefusedEvent = 'login.refused' | 'enrolment.refused'
+
+export interface RefusalParts extends WriteReport {
   stores: Stores
   clock: Clock
-  onError(error: unknown): void
-  /** So many refusals were not kept, because they came too fast. */
-  onDropped(refusals: number): void
+  audited: Pick<AuditRefusals, 'add'>
+  /** Writes a line of the log; `keys`: the fingerprints that were tried, if there were several. */
+  onRefused(login: RefusedLogin, event: RefusedEvent, keys: readonly string[] | undefined): void
 }
 
-export interface Refusals extends AsyncDisposable {
-  note(login: RefusedLogin): void
-  /** Writes what waits; also done every second. */
-  flush(): Promise<void>
-  readonly rules: Pick<Rules<'logins'>, 'refusals' | 'refusal'>
-}
+export type Refusals = ReturnType<typeof refusals>
 
-/** What is not written yet of a reference in a namespace. */
-interface Waiting {
-  readonly login: RefusedLogin
-  readonly at: string
-  readonly last_at: string
-  readonly times: number
-}
+type Counted = Pick<LoginRefusal, 'at' | 'last_at' | 'times'>
+/** A row of a reference in a namespace that waits to be written. */
+type Waiting = Counted & { readonly login: RefusedLogin }
 
-const flush_every_ms = second_ms
 const mostWaiting = 2_000
+const batch = 100
 /** The newest of a namespace. */
 const mostKept = 1_000
 const uid = /^[0-9a-f]{64}$/
-const longestNamespace = 63
+const longestSshid = 400
 
-export function refusals({ stores, clock, onError, onDropped }: RefusalParts): Refusals {
-  const waiting = new BoundedMap<string, Waiting>(mostWaiting)
-  let dropped = 0
-  let writing = Promise.resolve()
-
-  function put(key: string, { login, at, last_at, times }: Waiting): void {
-    const before = waiting.get(key)
-    const sum = { login, at: before?.at ?? at, last_at, times: times + (before?.times ?? 0) }
-    dropped += waiting.set(key, sum)?.times ?? 0
+/**
+ * References for refused people to quote, by network and SSHID. One is the same for a minute, whatever the reason, and
+ * says nothing by itself. A network with too many shares one for its further attempts, and so do all networks.
+ */
+export function references(clock: Clock) {
+  const given = windows<string>({ clock, perGroup: 20, most: 300 })
+  return (source: string, sshid: string): string => {
+    const near = neighbourhood(source)
+    const names = { own: `${near} ${sshid.slice(0, longestSshid)}`, group: near, all: '' }
+    return given.of(near, names, () => asReference(newLegibleCode(8)))
   }
+}
 
-  /** The namespace that the client has named. */
-  async function namespaceOf({ tenant_id, sshid }: RefusedLogin): Promise<string | undefined> {
-    if (tenant_id !== undefined) return tenant_id
-    const name = namedIn(sshid)
-    if (uid.test(name)) return stores.callers.namespaceOfDevice(name)
-    return name.length > longestNamespace ? undefined : (await stores.namespaces.findByName(name))?.tenant_id
-  }
+const asReference = (code: string): string => `${code.slice(0, 4)}-${code.slice(4)}`
 
-  async function write({ login, at, last_at, times }: Waiting): Promise<string | undefined> {
-    const tenant_id = await namespaceOf(login)
-    if (tenant_id === undefined) return undefined
+/** The namespace that the client has named. */
+async function namespaceOf(
+  { tenant_id, sshid }: RefusedLogin,
+  { callers, namespaces }: StoresInTransaction,
+): Promise<string | undefined> {
+  // A namespace that was deleted a moment ago takes its refusals along.
+  if (tenant_id !== undefined) return (await namespaces.find(tenant_id))?.tenant_id
+  const name = namedIn(sshid)
+  if (uid.test(name)) return callers.namespaceOfDevice(name)
+  return (await namespaces.findByName(name))?.tenant_id
+}
+
+async function write(inside: StoresInTransaction, some: readonly Waiting[]): Promise<void> {
+  const tenants = new Set<string>()
+  for (const { login, at, last_at, times } of some) {
+    const tenant_id = await namespaceOf(login, inside)
+    if (tenant_id === undefined) continue
+    tenants.add(tenant_id)
     const { tenant_id: _, reference, ...detail } = login
-    try {
-      await stores
-        .of(tenant_id)
-        .refusals.add({ reference, at, last_at, times, detail: JSON.stringify(detail) })
-    } catch (error) {
-      // A namespace that was deleted a moment ago takes its refusals along.
-      if (await stores.namespaces.find(tenant_id)) throw error
-    }
-    return tenant_id
+    const row = { reference, at, last_at, times, detail: JSON.stringify(detail) }
+    await inside.of(tenant_id).refusals.add(row)
   }
+  for (const tenant_id of tenants) await inside.of(tenant_id).refusals.trim(mostKept)
+}
 
-  async function writeAll(): Promise<void> {
-    const namespaces = new Set<string>()
-    // Those of this moment: more may come all the time.
-    const due = Array.from(waiting)
-    for (const [key, one] of due) {
-      waiting.delete(key)
-      try {
-        const tenant_id = await write(one)
-        if (tenant_id !== undefined) namespaces.add(tenant_id)
-      } catch (error) {
-        // The database is away: it waits for the next flush.
-        put(key, one)
-        throw error
-      }
-    }
-    for (const tenant_id of namespaces) await stores.of(tenant_id).refusals.trim(mostKept)
-    if (dropped === 0) return
-    onDropped(dropped)
-    dropped = 0
-  }
-
-  /** One write after the other. */
-  function flush(): Promise<void> {
-    const next = writing.then(writeAll)
-    writing = next.catch(() => undefined)
-    return next
-  }
-
-  const timer = setInterval(() => {
-    if (waiting.size > 0) void flush().catch(onError)
-  }, flush_every_ms)
-  timer.unref()
+export function refusals({ stores, clock, audited, onRefused, ...report }: RefusalParts) {
+  const waiting = new WriteBehind<Waiting>({
+    ...report,
+    delay_ms: second_ms,
+    most: mostWaiting,
+    batch,
+    count: ({ times }) => times,
+    merge: (older, newer) => ({ ...newer, at: older.at, times: older.times + newer.times }),
+    write: (some) => stores.transaction((inside) => write(inside, some)),
+  })
 
   return {
-    note(login) {
-      const now = iso(clock.now())
+    reference: references(clock),
+    note(login: RefusedLogin, event: RefusedEvent = 'login.refused', keys?: readonly string[]): void {
+      onRefused(login, event, keys)
+      if (event !== 'login.refused') return
+      const at = iso(clock.now())
       const key = `${login.reference} ${login.tenant_id ?? namedIn(login.sshid)}`
-      put(key, { login, at: now, last_at: now, times: 1 })
+      waiting.put(key, { login, at, last_at: at, times: 1 })
+      const entry = auditEntry(login)
+      if (entry) audited.add(entry)
     },
-    flush,
+    /** Makes one attempt to write what waits; also done every second. */
+    flush: () => waiting.flush(),
     rules: {
-      async refusals({ query }, { tenant_id }) {
-        const { device_uid, reason, from, to, ...slice } = query
-        const span = spanOf({ from, to })
-        const { refusals } = stores.of(tenant_id)
-        if (device_uid === undefined && reason === undefined) {
-          const { items, total } = await refusals.list(slice, span)
-          return { items: items.map(present), total }
-        }
+      async refusals({ query: { device_uid, reason, from, to, page, per_page } }, { tenant_id }) {
         // Few are kept, and what they are about is in JSON.
-        const { items } = await refusals.list({ page: 1, per_page: mostKept }, span)
-        const fitting = items
+        const fitting = (await stores.of(tenant_id).refusals.list(spanOf({ from, to })))
           .map(present)
-          .filter((one) => device_uid === undefined || one.device === device_uid)
-          .filter((one) => reason === undefined || one.reason === reason)
-        const skipped = (slice.page - 1) * slice.per_page
-        return { items: fitting.slice(skipped, skipped + slice.per_page), total: fitting.length }
+          .filter((one) => (device_uid ?? one.device) === one.device && (reason ?? one.reason) === one.reason)
+        const skipped = (page - 1) * per_page
+        return { items: fitting.slice(skipped, skipped + per_page), total: fitting.length }
       },
       async refusal({ params }, { tenant_id }) {
-        const code = params.reference.toUpperCase().replace('-', '')
-        const row = await stores.of(tenant_id).refusals.find(`${code.slice(0, 4)}-${code.slice(4)}`)
+        const reference = asReference(params.reference.toUpperCase().replace('-', ''))
+        const row = await stores.of(tenant_id).refusals.find(reference)
         if (!row)
           throw new Failure('notFound', {
             message:
@@ -153,11 +136,24 @@ export function refusals({ stores, clock, onError, onDropped }: RefusalParts): R
           })
         return present(row)
       },
-    },
-    async [Symbol.asyncDispose]() {
-      clearInterval(timer)
-      await flush().catch(onError)
-    },
+    } satisfies Pick<Rules<'logins'>, 'refusals' | 'refusal'>,
+    [Symbol.asyncDispose]: () => waiting[Symbol.asyncDispose](),
+  }
+}
+
+/** The entry of a refused login in the audit log. Undefined: the words of the client name no namespace. */
+function auditEntry(login: RefusedLogin): AuditRefusal | undefined {
+  const { tenant_id, reason, rule, detail, method, fingerprint, via, attempts, reference } = login
+  const target = parseTarget(login.sshid)
+  const [namespace = '', name = ''] = target?.data.split('.', 2) ?? []
+  if (!target || (tenant_id === undefined && (namespace === '' || name === ''))) return undefined
+  return {
+    scope: tenant_id === undefined ? { namespace } : { tenant_id },
+    by: stranger(login.source),
+    action: 'login.refused',
+    target: { kind: 'device', id: login.device ?? '', name: name || (login.name ?? '') },
+    reason,
+    detail: { reference, username: target.username, via, method, fingerprint, rule, more: detail, attempts },
   }
 }
 
@@ -167,15 +163,8 @@ function namedIn(sshid: string): string {
   return name.toLowerCase()
 }
 
-function present(row: {
-  reference: string
-  at: string
-  last_at: string
-  times: number
-  detail: string
-}): LoginRefusal {
-  const detail = JSON.parse(row.detail) as Detail
-  const { reference, at, last_at, times } = row
+function present({ detail: text, ...row }: Counted & { reference: string; detail: string }) {
+  const detail = JSON.parse(text) as Detail
   const sentence = refusalSentences[detail.reason] ?? detail.detail ?? detail.reason
-  return { reference, at, last_at, times, sentence, ...detail }
+  return { ...row, sentence, ...detail }
 }

@@ -1,4 +1,4 @@
-// What a policy means, accepted and refused, with the spellings by which people get around such rules.
+// The meaning of a policy, accepted and refused, with the spellings by which people get around such rules.
 import { describe, expect, test } from 'vitest'
 import { openPolicy, destinationPattern, type Policy } from '@hawser/contract/policies'
 import { say } from '@hawser/contract/sentences'

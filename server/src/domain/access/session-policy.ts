@@ -1,6 +1,6 @@
-// The policy of a namespace, as the gateway asks it. Sentences are for the person at the client, who is logged in.
-// Destinations are compared as the device would understand them: an address has many spellings, and loopback many
-// names. Which address a name has only the device knows.
+// A namespace's policy as the gateway applies it, with sentences for the logged-in person. Destinations are
+// compared as the device would understand them: an address has many spellings, and loopback many names; only
+// the device resolves others.
 import { isIP } from 'node:net'
 import { posix } from 'node:path'
 import { domainToASCII } from 'node:url'
@@ -8,13 +8,12 @@ import type { Policy } from '@hawser/contract/policies'
 import { part, type SentencePart } from '@hawser/contract/sentences'
 import { plainAddress } from '../../kit/address.ts'
 
-/** Each method says why something is not allowed; undefined: it is. */
+/** Each method returns why something is forbidden; undefined: it is allowed. */
 export interface SessionPolicy {
-  /** About files by SFTP. */
   readonly files: { readonly reads: string | undefined; readonly writes: string | undefined }
   command(command: string): string | undefined
   subsystem(name: string): string | undefined
-  /** A connection from the client to an address that the device reaches, or to a socket there. */
+  /** A connection from the client to an address or a socket that the device reaches. */
   forward(
     to: { readonly host: string; readonly port: number } | { readonly path: string },
   ): string | undefined
@@ -65,7 +64,6 @@ export function sessionPolicy(policy: Policy): SessionPolicy {
   }
 }
 
-/** What the policy forbids, for people. */
 export function policyPart(policy: Policy): SentencePart {
   const list = (
     kind: 'forwards' | 'subsystems',
@@ -85,7 +83,7 @@ export function policyPart(policy: Policy): SentencePart {
   return forbidden.length === 0 ? part('policy-open') : { ...part('policy'), list: forbidden }
 }
 
-/** What a command line does about files, where it is one of scp, rsync or an SFTP server. */
+/** Whether a command line of scp, rsync or an SFTP server receives or sends files. */
 export function transfersOf(line: string): { receives: boolean; sends: boolean } {
   let [receives, sends] = [false, false]
   for (const command of line.replaceAll(/["'\\]/g, '').split(/[;|&\n()`]/)) {
@@ -128,7 +126,7 @@ function destinationOf(pattern: string): Destination {
   return { fits: (names, port) => port !== undefined && isPort(port) && names.some(fits) }
 }
 
-/** One `*` at most, so that it takes no longer than the text. */
+/** One `*` at most, so that matching takes linear time. */
 function glob(pattern: string): (text: string) => boolean {
   const [start = '', end] = pattern.split('*')
   if (end === undefined) return (text) => text === pattern
@@ -136,8 +134,8 @@ function glob(pattern: string): (text: string) => boolean {
 }
 
 /**
- * What a device looks up is not always what it is told: a NUL ends a name, and letters of other alphabets become plain
- * ones, so that `\uFF11\uFF12\uFF17.1` is 127.0.0.1.
+ * A device may look up another name than given: a NUL ends a name, and letters of other alphabets become
+ * plain ones, so that `\uFF11\uFF12\uFF17.1` is 127.0.0.1.
  */
 const isClearHost = (host: string): boolean =>
   /^[\w.-]*$/.test(host) || isIP(host.replace(/^\[(.*)\]$/, '$1')) === 6
@@ -146,7 +144,7 @@ const isClearHost = (host: string): boolean =>
 const isClearPath = (path: string): boolean => path.startsWith('/') && !path.includes('\0')
 
 const loopbackNames = ['localhost', '127.0.0.1', '::1']
-/** More names of it, which the hosts files of distributions have. */
+/** Loopback names in the hosts files of distributions. */
 const hostsFileNames = [
   'ip6-localhost',
   'ip6-loopback',
@@ -159,8 +157,8 @@ const hostsFileNames = [
 ]
 
 /**
- * The names under which a host is looked for. An exception that allows something means the names of loopback that
- * are always the same; one that forbids something means everything that is known to lead there.
+ * The names under which a host is looked for. An exception that allows covers only the names of loopback that
+ * never vary; one that forbids covers everything known to lead there.
  */
 function namesOf(host: string, exceptionAllows: boolean): string[] {
   const name = canonical(host)

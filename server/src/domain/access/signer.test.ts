@@ -142,7 +142,7 @@ describe('a login is not good for', () => {
   ])('%s', async (_, caller, print, text) => {
     signing.open(login)
     expect(await signs(caller, print, text)).toBe(false)
-    // What was refused has not used it up.
+    // A refused request has not used it up.
     expect(await signs()).toBe(true)
   })
 })

@@ -1,20 +1,18 @@
 // Auth SSH public key: an agent asks the server to prove that a public-key login comes from it. The server
-// signs only for a login that it is making on that device at that moment, with a key that was made for it.
-// The gateway opens such a pending login here; each allows one signature for one device and one user name
-// within some seconds. An agent does not say which of several identical logins it asks for, so signatures are
-// counted: as many as logins were opened, never more than are pending. Keys live in memory only. Without a
-// pending login the answer is 404. The agent may ask another node than the one that makes the login; the key
-// leads to the right one.
+// signs only for a login that it is making on that device at that moment, with a key made for it. The gateway
+// opens such a pending login, good for one signature within some seconds. An agent cannot tell identical
+// logins apart, so signatures are counted and never exceed pending logins. Keys live in memory only; the key
+// leads from any node to the right one.
 import { createPrivateKey, sign, type KeyObject } from 'node:crypto'
 import { promisify } from 'node:util'
 import { Failure } from '@hawser/contract/failures'
+import { beyond, deviceLimits } from '@hawser/contract/limits'
 import type { Bus, HeldName } from '../../bus/bus.ts'
-import { minute_ms, type Clock } from '../../kit/clock.ts'
+import type { Clock } from '../../kit/clock.ts'
 import { limiter } from '../../kit/limiter.ts'
 import { hashOf } from '../../kit/secrets.ts'
 import type { DeviceCaller } from '../callers/callers.ts'
 
-/** A login that the gateway is making on a device. */
 export interface PendingLogin {
   readonly tenant_id: string
   readonly device_uid: string
@@ -24,20 +22,14 @@ export interface PendingLogin {
 }
 
 export interface Signer {
-  /** Allows one signature for the login, until it is disposed; by way of any node once it is known. */
+  /** Allows one signature for the login, until disposed; from any node once it is `known`. */
   open(login: PendingLogin): HeldName
   sign(caller: Pick<DeviceCaller, 'uid' | 'tenant_id'>, fingerprint: string, data: string): Promise<string>
-  /** Requests that got no signature. */
   readonly refused: number
 }
 
 const login_ms = 30_000
 const mostKeys = 6
-/**
- * Refusals of one device: real agents ask only for pending logins. After so many the node does not ask the
- * other nodes any more.
- */
-const refusalsPerDevice = { max: 30, window_ms: minute_ms }
 
 interface Question {
   readonly caller: Pick<DeviceCaller, 'uid' | 'tenant_id'>
@@ -48,16 +40,14 @@ interface Question {
 /** Logins that an agent cannot tell apart: same device, user name and key. */
 interface IdenticalLogins {
   readonly privateKey: PendingLogin['privateKey']
-  /** The pending ones, oldest first. */
+  /** Oldest first. */
   readonly open: Set<{ readonly expires_at: number }>
-  /** Signatures that may still be made for them. */
   left: number
 }
 
 const keyOf = ({ tenant_id, device_uid, username, fingerprint }: Omit<PendingLogin, 'privateKey'>): string =>
   JSON.stringify([tenant_id, device_uid, username, fingerprint])
 
-/** The name under which other nodes find the key on the bus. */
 const nameOf = (fingerprint: string): string => `login.${hashOf(fingerprint)}`
 
 export function signer(
@@ -65,18 +55,18 @@ export function signer(
   bus: Bus,
   onRefused: (device: string, fingerprint: string) => void = () => undefined,
 ): Signer {
-  const refusals = limiter(clock, refusalsPerDevice)
+  /** Real agents ask only for pending logins: beyond this, other nodes are not asked for the device. */
+  const refusals = limiter(clock, deviceLimits.refusedSignatures)
   let refused = 0
   const logins = new Map<string, IdenticalLogins>()
-  /** The keys that this node answers for on the bus. One key makes many logins. */
+  /** Keys that this node answers for on the bus. One key makes many logins. */
   const registered = new Map<string, HeldName>()
 
-  /** Answers other nodes that ask for a signature by this key. */
   function register(fingerprint: string): HeldName {
     const before = registered.get(fingerprint)
     if (before) return before
-    // The gateway has a key of each of two types and renews them about every hour. Keys before the last two
-    // of a type make no logins any more.
+    // The gateway renews its keys, one of each of two types, about every hour; keys before the last two are
+    // unused.
     for (const [old, name] of registered) {
       if (registered.size < mostKeys) break
       name[Symbol.dispose]()
@@ -87,14 +77,13 @@ export function signer(
       return signHere(asked.caller, asked.fingerprint, asked.data)
     }
     const name = bus.hold(nameOf(fingerprint), answer)
-    // One key makes many logins: it is waited for once.
     const known = name.known()
     const held: HeldName = { known: () => known, [Symbol.dispose]: () => name[Symbol.dispose]() }
     registered.set(fingerprint, held)
     return held
   }
 
-  /** Counts the login as used before the signature is made: of RSA by another thread. */
+  /** Counts the login as used before signing, which for RSA takes another thread. */
   async function signHere(
     { uid, tenant_id }: Question['caller'],
     fingerprint: string,
@@ -118,7 +107,7 @@ export function signer(
 
   function close(key: string, same: IdenticalLogins, login: { readonly expires_at: number }): void {
     if (!same.open.delete(login)) return
-    // Nobody knows which of them got a signature; the signatures that are left belong to those still pending.
+    // Which login used its signature is unknown, so only the pending ones keep theirs.
     same.left = Math.min(same.left, same.open.size)
     if (same.open.size === 0) logins.delete(key)
   }
@@ -142,10 +131,10 @@ export function signer(
       const signature = (await signHere(question.caller, fingerprint, data)) ?? (await elsewhere())
       if (signature !== undefined) return signature
       refused += 1
-      if (wait_s > 0) throw new Failure('tooMany', { retryAfter: wait_s })
+      if (wait_s > 0) throw beyond(deviceLimits.refusedSignatures, wait_s)
       refusals.take(uid)
       onRefused(uid, fingerprint)
-      throw new Failure('notFound', { message: 'No login with this key is going on on this device.' })
+      throw new Failure('notFound', { message: 'No login with this key is in progress on this device.' })
     },
     get refused() {
       return refused
@@ -153,10 +142,7 @@ export function signer(
   }
 }
 
-/**
- * Agents send {"Username": …, "Namespace": …}. Only the name counts, because the namespace may be out of
- * date.
- */
+/** Agents send {"Username": …, "Namespace": …}. The namespace may be out of date, so only the name counts. */
 function usernameIn(data: string): string | undefined {
   try {
     const parsed: unknown = JSON.parse(data)

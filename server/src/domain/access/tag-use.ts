@@ -1,5 +1,5 @@
-// Where tags are used. A filter may only name tags that something in the namespace carries, and a tag is
-// renamed or removed everywhere at once: on devices, in public keys and in firewall rules.
+// Where tags are used. A filter may only name tags that something in the namespace carries; a tag is renamed
+// or removed everywhere at once: on devices, in public keys and in firewall rules.
 import type { StoredFilter } from '@hawser/contract/fields'
 import { Failure } from '@hawser/contract/failures'
 import type { StoresInTransaction } from '../../storage/stores.ts'
@@ -7,7 +7,6 @@ import type { StoresInTransaction } from '../../storage/stores.ts'
 export type { StoredFilter }
 type Inside = Pick<StoresInTransaction, 'of'>
 
-/** Firewall rules that became inactive because they lost their last tag. */
 export interface Deactivated {
   readonly tenant_id: string
   readonly tag: string
@@ -41,38 +40,42 @@ export async function requireTags(inside: Inside, tenant_id: string, tags: reado
       throw new Failure('notFound', { message: `Nothing in the namespace has the tag ${tag}.` })
 }
 
-/** The tags of a filter by tags. A filter by host name allows no tag operations. */
 function tagsOf(filter: StoredFilter): string[] {
   if (!('tags' in filter))
     throw new Failure('invalid', { message: 'This filter is by host name; it has no tags.' })
   return filter.tags
 }
 
-/** The three tag operations on a stored filter; public keys and firewall rules share them. */
-export const filterTags = {
-  async add(inside: Inside, tenant_id: string, filter: StoredFilter, tag: string): Promise<StoredFilter> {
+/** An operation on the tags of a stored filter; public keys and firewall rules share them. */
+export type Retag = (
+  inside: Inside,
+  tenant_id: string,
+  filter: StoredFilter,
+) => Promise<StoredFilter> | StoredFilter
+
+export const adding =
+  (tag: string): Retag =>
+  async (inside, tenant_id, filter) => {
     const tags = tagsOf(filter)
     if (tags.includes(tag)) throw new Failure('conflict', { message: 'This tag is there already.' })
     if (tags.length >= most_tags) throw new Failure('tooManyTags')
     await requireTags(inside, tenant_id, [tag])
     return { tags: [...tags, tag] }
-  },
-  async set(
-    inside: Inside,
-    tenant_id: string,
-    filter: StoredFilter,
-    tags: readonly string[],
-  ): Promise<StoredFilter> {
+  }
+
+export const setting =
+  (tags: readonly string[]): Retag =>
+  async (inside, tenant_id, filter) => {
     tagsOf(filter)
     await requireTags(inside, tenant_id, tags)
     return { tags: [...tags] }
-  },
-  /**
-   * May leave no tag at all. Such a filter matches no device, and a firewall rule with it must not be active.
-   */
-  remove(filter: StoredFilter, tag: string): StoredFilter {
-    const tags = tagsOf(filter)
-    if (!tags.includes(tag)) throw new Failure('notFound')
-    return { tags: tags.filter((other) => other !== tag) }
-  },
+  }
+
+/**
+ * May leave no tag at all. Such a filter matches no device, and a firewall rule with it must not be active.
+ */
+export function without(filter: StoredFilter, tag: string): StoredFilter {
+  const tags = tagsOf(filter)
+  if (!tags.includes(tag)) throw new Failure('notFound')
+  return { tags: tags.filter((other) => other !== tag) }
 }

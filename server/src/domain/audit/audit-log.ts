@@ -1,5 +1,5 @@
-// The audit log as administrators read it: pages, exports and the signed head; and its retention. An export
-// reads page after page as fast as its reader takes them, and ends at the head that it began with.
+// The audit log as administrators read it (pages, exports, the signed head), and its retention. An export
+// reads pages as fast as its reader takes them, and ends at the head it began with.
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import {
   defaultRetention_days,
@@ -7,42 +7,36 @@ import {
   type AuditFilter,
   type AuditHead,
 } from '@hawser/contract/audit'
-import { firstHash, signedText } from '@hawser/contract/audit-chain'
+import { entryColumns, firstHash, signedText } from '@hawser/contract/audit-chain'
 import { Failure } from '@hawser/contract/failures'
-import { day_ms, iso, type Clock } from '../../kit/clock.ts'
+import { day_ms, iso } from '../../kit/clock.ts'
 import type { AuditQuery, AuditRow } from '../../storage/audit.ts'
-import type { Stores } from '../../storage/stores.ts'
 import type { MemberCaller } from '../callers/callers.ts'
 import type { Rules } from '../callers/rules.ts'
-import { theServer, type Audit } from './audit.ts'
+import { theServer } from './audit.ts'
 import type { AuditSigner } from './head-key.ts'
+import type { With } from './parts.ts'
 
-export interface AuditLogParts {
-  stores: Stores
-  audit: Audit
+export interface AuditLogParts extends With<'stores' | 'audit' | 'clock'> {
   signer: AuditSigner
-  clock: Clock
 }
 
 export interface AuditLog extends Rules<'audit'> {
-  /** Of the key that signs heads. */
   readonly public_key: string
-  /** Entries of any log, for the commands of the server's administrator. Empty: the server's own. */
+  /** For the administrator's commands. Empty: the server's own log. */
   entries(tenant_id: string, query: Pick<AuditQuery, 'action' | 'before' | 'limit'>): Promise<AuditEntry[]>
-  /** Removes entries that are older than their namespaces keep them, and those of removed namespaces. */
+  /** Removes entries beyond their namespace's retention, and those of removed namespaces. */
   trim(): Promise<void>
 }
 
-/** Entries that one call looks at. */
 const window = 20_000
-/** Entries that are read at once, and the characters of their details above which fewer are read the next time. */
+/** Entries per read; fewer after a read with more characters of details than this. */
 const reading = { least: 10, most: 500, characters: 256 * 1024 }
-/** Characters of details above which a page ends before its limit. */
+/** A page ends early above this many characters of details. */
 const longestPage = 1024 * 1024
-/** Entries that one statement removes, so that other writers wait for none of them long. */
+/** Small, so that no other writer waits long. */
 const trimStep = 5000
 
-/** An entry as the interface shows it. */
 export function presentEntry(tenant_id: string, row: AuditRow): AuditEntry {
   const { seq, at, action, source, request_id, hash } = row
   return {
@@ -59,7 +53,7 @@ export function presentEntry(tenant_id: string, row: AuditRow): AuditEntry {
   }
 }
 
-/** As entries have it; throws a Failure that names the field. */
+/** Throws a Failure that names the field. */
 function momentOf(field: string, text: string | undefined): string | undefined {
   if (text === undefined) return undefined
   const at = Date.parse(text)
@@ -74,25 +68,9 @@ const filterOf = ({ from, to, ...rest }: AuditFilter) => ({
   to: momentOf('to', to),
 })
 
-const csvColumns = [
-  'seq',
-  'at',
-  'action',
-  'actor_kind',
-  'actor_id',
-  'actor_name',
-  'source',
-  'request_id',
-  'target_kind',
-  'target_id',
-  'target_name',
-  'detail',
-  'hash',
-] as const
-
 /**
- * Strangers choose names, and a spreadsheet runs a cell that begins with one of these as a formula. Where a comma is
- * for decimals, as in German, it divides cells at semicolons instead, and does not see these quotes.
+ * Strangers choose names, and a spreadsheet runs a cell that begins with one of these as a formula. Where
+ * commas are decimal, as in German, it splits cells at semicolons and does not see these quotes.
  */
 const formulas = /^(?=[=+\-@\t\r])|(?<=[;\t\r\n])(?=[=+\-@])/g
 
@@ -110,7 +88,7 @@ export function auditLog({ stores, audit, signer, clock }: AuditLogParts): Audit
     return { ...head, public_key: signer.public_key, signature: signer.sign(signedText(head)) }
   }
 
-  /** Reads entries in steps that are small where entries are large; `next` is where the step after continues. */
+  /** Reads fewer entries at a time where they are large; `next` is where the following step continues. */
   async function* stepsOf(
     tenant_id: string,
     query: Omit<AuditQuery, 'limit' | 'window'>,
@@ -134,12 +112,11 @@ export function auditLog({ stores, audit, signer, clock }: AuditLogParts): Audit
     } while (at !== undefined && left > 0 && looked > 0)
   }
 
-  /** Removes what the head of a log no longer includes, in steps between which others have their turn. */
+  /** In steps, between which others have their turn. */
   async function removeOld(tenant_id: string): Promise<void> {
     while (await stores.auditLogs.removeOld(tenant_id, trimStep)) await nextTurn()
   }
 
-  /** Oldest first, up to the head. */
   async function* rowsOf(
     tenant_id: string,
     filter: ReturnType<typeof filterOf>,
@@ -149,7 +126,6 @@ export function auditLog({ stores, audit, signer, clock }: AuditLogParts): Audit
     for await (const { rows } of stepsOf(tenant_id, { ...filter, ...range })) yield* rows
   }
 
-  /** Notes the export before the first byte of it. */
   async function beginExport(caller: MemberCaller, query: AuditFilter, format: 'ndjson' | 'csv') {
     const filter = filterOf(query)
     await audit.change(caller, async (_, record) =>
@@ -184,7 +160,6 @@ export function auditLog({ stores, audit, signer, clock }: AuditLogParts): Audit
         for (const row of step.rows) entries.push(presentEntry(tenant_id, row))
         characters += step.characters
         next = step.next ?? null
-        // A step that found fewer has looked at as many as one call may.
         if (!step.isFull || characters > longestPage) break
       }
       return { entries, next }
@@ -205,9 +180,9 @@ export function auditLog({ stores, audit, signer, clock }: AuditLogParts): Audit
     async exportCsv({ query }, caller) {
       const { filter, head, headers } = await beginExport(caller, query, 'csv')
       async function* lines(): AsyncGenerator<string> {
-        yield `${csvColumns.join(',')}\r\n`
+        yield `${entryColumns.join(',')}\r\n`
         for await (const row of rowsOf(caller.tenant_id, filter, head))
-          yield `${csvColumns.map((column) => csvCell(row[column])).join(',')}\r\n`
+          yield `${entryColumns.map((column) => csvCell(row[column])).join(',')}\r\n`
       }
       return { answer: lines(), headers }
     },

@@ -1,5 +1,5 @@
-// The installation's key that signs the heads of audit logs: Ed25519, made at the first start, stored sealed.
-// All nodes have the same. `hawser audit verify` checks with its public half, which people keep elsewhere.
+// The installation's Ed25519 key that signs the heads of audit logs: made at the first start, stored sealed,
+// shared by all nodes. `hawser audit verify` checks with its public half, which people store elsewhere.
 import { createPrivateKey, createPublicKey, generateKeyPair, sign } from 'node:crypto'
 import { promisify } from 'node:util'
 import type { Vault } from '../../kit/secrets.ts'
@@ -8,7 +8,6 @@ import type { Stores } from '../../storage/stores.ts'
 export interface AuditSigner {
   /** Raw, in base64. */
   readonly public_key: string
-  /** Gives the signature in base64. */
   sign(text: string): string
 }
 
@@ -16,17 +15,17 @@ const type = 'audit'
 const purpose = 'audit key'
 
 export async function auditSigner(
-  kept: Pick<Stores['hostKeys'], 'list' | 'insert'>,
+  keys: Pick<Stores['hostKeys'], 'list' | 'insert'>,
   vault: Vault,
   now: () => string,
 ): Promise<AuditSigner> {
-  const load = async () => (await kept.list()).find((row) => row.type === type)
+  const load = async () => (await keys.list()).find((row) => row.type === type)
   let row = await load()
   if (!row) {
     const { privateKey } = await promisify(generateKeyPair)('ed25519')
     const pem = privateKey.export({ type: 'pkcs8', format: 'pem' })
-    await kept.insert({ type, private_key: vault.seal(purpose, pem), created_at: now() })
-    // Another node may have been quicker.
+    await keys.insert({ type, private_key: vault.seal(purpose, pem), created_at: now() })
+    // Another node may have stored its key first.
     row = await load()
   }
   if (!row) throw new Error('The key of the audit log was not stored.')

@@ -1,12 +1,11 @@
-// Creating something at the payment provider once, however often and at however many nodes it is asked for. A row
-// of the namespace has the idempotency key that all calls share for a day.
+// Creates something at the payment provider once, however many calls and nodes want it: a row of the
+// namespace has an idempotency key that all share for a day.
 import { Failure } from '@hawser/contract/failures'
 import type { Provider } from '../../billing/provider.ts'
-import { day_ms, iso, type Clock } from '../../kit/clock.ts'
+import { day_ms, iso } from '../../kit/clock.ts'
 import { newUuid } from '../../kit/ids.ts'
-import type { Stores } from '../../storage/stores.ts'
+import type { With } from '../audit/parts.ts'
 
-/** How often a key that is spent is replaced before the caller is told to try again. */
 const most_turns = 3
 
 const underWay = () =>
@@ -19,15 +18,11 @@ export function creatingOnce({
   stores,
   clock,
   provider,
-}: {
-  stores: Stores
-  clock: Clock
-  provider: Pick<Provider, 'isPassing'>
-}) {
+}: With<'stores' | 'clock'> & { provider: Pick<Provider, 'isPassing'> }) {
   /**
-   * Takes the key with which something is created at the provider. All calls of a namespace, on all nodes, share
-   * it for a day: the provider creates nothing more for a key that it knows. Callers ask what there is after they
-   * took the key, so what others created by then is either in that answer or has the same key.
+   * Takes the key that all calls of a namespace share, on all nodes, for a day: the provider creates nothing
+   * more for a known key. Callers then look what exists, so what others created is either in that answer or
+   * has the same key.
    */
   async function takeKey(
     tenant_id: string,
@@ -44,8 +39,8 @@ export function creatingOnce({
   }
 
   /**
-   * Creates something with a key that was taken. A retry sends the parameters of the first call, since the
-   * provider refuses others. A refusal frees the key; a lost answer does not.
+   * A retry sends the parameters of the first call, since the provider refuses others. A refusal frees the
+   * key; a lost answer does not.
    */
   async function create<P, T>(
     { tenant_id, what, key }: { tenant_id: string; what: string; key: string },

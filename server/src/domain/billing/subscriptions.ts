@@ -1,19 +1,14 @@
-// The stored state of a namespace's subscription, and the device limit that follows from it. `settle` changes
-// it, always to the provider's last answer. An older answer never overwrites a newer one, in whatever order
-// answers and events arrive. Without a subscription a namespace has its free devices; with one there is no
-// limit. A namespace has one subscription: extra ones that our servers created are reported, and ended by
-// usage.ts. Each customer is looked at once a day, also when no event arrives.
+// The stored state of a namespace's subscription and the device limit that follows. `settle` sets it to the
+// provider's last answer; an older answer never overwrites a newer one. Without a subscription a namespace
+// has its free devices; with one there is no limit. Extra subscriptions that our servers created are
+// reported, and ended by usage.ts. Each customer is checked once a day, in case an event was lost.
 import type { Provider, SubscriptionState } from '../../billing/provider.ts'
-import { day_ms, iso, minute_ms, type Clock } from '../../kit/clock.ts'
+import { day_ms, iso, minute_ms } from '../../kit/clock.ts'
 import type { NamespaceRow } from '../../storage/namespaces.ts'
-import type { Stores } from '../../storage/stores.ts'
+import type { With } from '../audit/parts.ts'
 
-/** Devices of a namespace without a subscription. */
 export const free_devices = 3
-/**
- * How long a deleted device holds its slot in a namespace without a subscription, so that a few slots cannot
- * serve many devices in turn.
- */
+/** A deleted device holds its slot this long, so that a few slots cannot serve many devices in turn. */
 export const slot_hold_ms = 30 * day_ms
 
 /** The column `namespaces.billing`, which members of the namespace can see. */
@@ -22,24 +17,19 @@ export interface BillingRecord {
   readonly status: string
   readonly customer_id: string
   readonly subscription_id: string | null
-  /** Seconds since 1970. */
   readonly current_period_end: number
   readonly created_at: string
-  /** When the provider was last asked. */
   readonly updated_at: string
 }
 
-/**
- * States in which the subscription counts. The provider retries a refused card for days, and a cancelled
- * subscription runs to the end of its period.
- */
+/** The provider retries a refused card for days, and a cancelled subscription runs to the end of its period. */
 const active = new Set(['active', 'trialing', 'past_due', 'to_cancel_at_end_of_period'])
 /** States in which an invoice must be paid first. */
 const unpaid = new Set(['unpaid', 'incomplete'])
 export const isActive = (status: string): boolean => active.has(status)
 export const isUnpaid = (status: string): boolean => unpaid.has(status)
 
-/** The subscription that counts: the oldest one that is paid, else the oldest live one, else the newest. */
+/** The oldest paid subscription, else the oldest live one, else the newest. */
 export function counting(newestFirst: readonly SubscriptionState[]): SubscriptionState | undefined {
   const live = newestFirst.filter(({ ended }) => !ended)
   return live.findLast(({ status }) => isActive(status)) ?? live.at(-1) ?? newestFirst[0]
@@ -58,23 +48,20 @@ const look_every_ms = 10 * minute_ms
 export interface Subscriptions extends AsyncDisposable {
   /** Makes the namespace this customer; a former customer was deleted at the provider. */
   begin(tenant_id: string, customer_id: string, now: number): Promise<void>
-  /** Stores what the provider said about the customer's subscriptions when it was asked. */
   settle(
     tenant_id: string,
     customer_id: string,
     asked_at: number,
     all: readonly SubscriptionState[],
   ): Promise<void>
-  /** Asks the provider for the customer's subscriptions, the newest first, and stores the answer. */
+  /** Returns the newest first. */
   refresh(tenant_id: string, customer_id: string): Promise<SubscriptionState[]>
-  /** Refreshes customers about whom the provider was not asked for a day; one run at a time. */
+  /** Refreshes customers that were not checked for a day; one run at a time. */
   look(): Promise<void>
 }
 
-export interface SubscriptionParts {
-  stores: Stores
+export interface SubscriptionParts extends With<'stores' | 'clock'> {
   provider: Pick<Provider, 'subscriptions'>
-  clock: Clock
   onError(error: unknown): void
 }
 
@@ -89,7 +76,7 @@ export function subscriptions({ stores, provider, clock, onError }: Subscription
     return all
   }
 
-  /** Asks about one customer after the other. A failure leaves that customer for the next look. */
+  /** One after the other; a failure leaves that customer for the next run. */
   async function lookAtAll(): Promise<void> {
     const old = await stores.billing.customersAskedBefore(iso(clock.now() - day_ms))
     for (const { tenant_id, customer_id } of old) {

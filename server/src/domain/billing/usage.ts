@@ -1,13 +1,12 @@
-// Reports to the payment provider how many devices a subscription is for, and ends subscriptions: all of a
-// deleted namespace, and extra ones of a namespace that pays for more than one. Triggers and settled answers
-// write into a table that a report is due. A report sends the present count, so one that is sent twice or late
-// does no harm. While the provider is unreachable reports wait, longer each time. A report that the provider
-// refuses is dropped and logged.
+// Reports to the payment provider the number of devices of a subscription, and ends subscriptions: all of a
+// deleted namespace, and extra ones. Triggers and settled answers queue reports in a table. A report sends
+// the present count, so a repeated or late one does no harm. Reports wait, longer each time, while the
+// provider is unreachable; refused ones are dropped and logged.
 import type { Provider } from '../../billing/provider.ts'
-import { hour_ms, iso, minute_ms, second_ms, type Clock } from '../../kit/clock.ts'
+import { hour_ms, iso, minute_ms, second_ms } from '../../kit/clock.ts'
 import type { Log } from '../../kit/log.ts'
 import type { UsageReport } from '../../storage/billing.ts'
-import type { Stores } from '../../storage/stores.ts'
+import type { With } from '../audit/parts.ts'
 import { counting } from './subscriptions.ts'
 
 const check_every_ms = 30 * second_ms
@@ -19,15 +18,14 @@ const longest_wait_ms = hour_ms
 const most_tries = 100
 const at_once = 50
 /**
- * How long after the end of a namespace its customer is looked at once more: a subscription that was being
- * created when the namespace was deleted may have begun after the first look. Longer than any call takes.
+ * A deleted namespace's customer is checked again after this time: a subscription may have been under
+ * creation. Longer than any call takes.
  */
 const recheck_ms = minute_ms
 
 export interface Usage extends AsyncDisposable {
-  /** Sends all reports that are due; one run at a time. */
+  /** One run at a time. */
   deliver(): Promise<void>
-  /** Starts `deliver` without waiting for it. */
   wake(): void
   /** Reports now, and throws the provider's error. */
   report(subscription_id: string, tenant_id: string): Promise<void>
@@ -35,12 +33,9 @@ export interface Usage extends AsyncDisposable {
   cancelAll(of: Pick<UsageReport, 'subscription_id' | 'customer_id' | 'tenant_id'>): Promise<void>
 }
 
-export interface UsageParts {
-  stores: Stores
+export interface UsageParts extends With<'stores' | 'clock'> {
   provider: Provider
-  clock: Clock
   log: Log
-  /** Tells the owner that an extra subscription was ended. */
   onExtraEnded(report: UsageReport): Promise<void>
 }
 
@@ -49,7 +44,6 @@ export function usage({ stores, provider, clock, log, onExtraEnded }: UsageParts
   let again = false
   let stopped = false
 
-  /** A subscription is for one device at least. */
   const quantity = async (tenant_id: string): Promise<number> =>
     Math.max(1, await stores.namespaces.deviceCount(tenant_id))
 
@@ -64,7 +58,6 @@ export function usage({ stores, provider, clock, log, onExtraEnded }: UsageParts
   async function endExtra(report: UsageReport): Promise<void> {
     const { subscription_id, customer_id, tenant_id } = report
     const kept = counting(await provider.subscriptions(customer_id, tenant_id))
-    // The other one has ended since.
     if (kept?.id === subscription_id) return
     await provider.cancel(subscription_id)
     log.warn({ event: 'billing.extra_ended', tenant_id, subscription_id, kept: kept?.id })

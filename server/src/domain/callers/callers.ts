@@ -1,7 +1,6 @@
-// The gate: turns the credentials of a request into a caller that the operation admits, or into a refusal. An
-// operation admits only the callers that it declares. The order is the same everywhere: who is it (401), may
-// they (403), and only then are the input and the stored data looked at. The gate reads roles from the
-// database on every request; a token only says who asks.
+// The gate: turns the credentials of a request into a caller that the operation admits, or into a refusal, in
+// the same order everywhere: who is it (401), may they (403), and only then input and stored data. Roles come
+// from the database on every request; a token only identifies its holder.
 import { rank, type Access, type Role } from '@hawser/contract/access'
 import { Failure } from '@hawser/contract/failures'
 import type { Clock } from '../../kit/clock.ts'
@@ -12,16 +11,13 @@ import type { UserRow } from '../../storage/users.ts'
 import type { ShellHubTokens } from './shellhub-tokens.ts'
 import type { DeviceFacts, Tokens } from './tokens.ts'
 
-/** Where a request comes from, and how it reached the server. Every caller has it. */
 export interface RequestOrigin {
   /** The address of the TCP peer, or the one that a trusted proxy names. */
   readonly source: string
-  /** The server's host[:port] as the caller typed it. */
+  /** host[:port] as the caller typed it. */
   readonly host: string
   readonly secure: boolean
-  /** The id that the caller gets with the answer, for the log. */
   readonly request_id?: string | undefined
-  /** What the client says it is. */
   readonly agent?: string | undefined
 }
 export interface AnonymousCaller extends RequestOrigin {
@@ -34,9 +30,9 @@ export interface UserCaller extends RequestOrigin {
   readonly token_id: string
   /** The user's epoch when that token was made. */
   readonly epoch: number
-  /** When that token ends, in seconds since 1970. */
+  /** Seconds since 1970. */
   readonly exp: number
-  /** When tokens issued for that one must end, if there is such a limit; in seconds since 1970. */
+  /** The latest end of tokens issued for that one, in seconds since 1970. */
   readonly until?: number | undefined
   readonly username: string
   readonly tenant_id: string | null
@@ -48,7 +44,7 @@ export interface KeyCaller extends RequestOrigin {
   readonly kind: 'key'
   readonly name: string
   readonly created_by: string
-  /** When the key ends, in seconds since 1970. */
+  /** Seconds since 1970. */
   readonly exp: number | undefined
   readonly tenant_id: string
   readonly role: Role
@@ -66,36 +62,34 @@ export type Caller = AnonymousCaller | UserCaller | KeyCaller | DeviceCaller
 export interface Credentials {
   readonly bearer: string | undefined
   readonly apiKey: string | undefined
-  /** The namespace that the path names, where it names one. */
+  /** The namespace that the path names. */
   readonly tenant: string | undefined
 }
 
 export interface Gate {
-  /** Calls `identified` as soon as it is known who asks: the log names a caller who is refused, too. */
+  /** Calls `identified` early, so that the log names a caller who is refused, too. */
   admit(
     access: Access,
     credentials: Credentials,
     from: RequestOrigin,
     identified?: (caller: Caller) => void,
   ): Promise<Caller>
-  /** The device of a token, by the signature alone. The gate does not check that the device still exists. */
+  /** By the signature alone: whether the device still exists is not checked. */
   deviceOfToken(bearer: string | undefined): Promise<SignedDevice>
 }
 
 export interface SignedDevice {
   readonly uid: string
   readonly tenant_id: string
-  /** Whether a ShellHub signed it, from which the device has moved. Such a token may not count any more. */
+  /** Signed by a ShellHub that the device has moved from; it may count no longer. */
   readonly byShellHub: boolean
-  /** SHA-256 of the token. */
   readonly token: string
-  /** The same, if one caller of Auth device got it and nobody else. */
+  /** Set if exactly one caller of Auth device got the token. */
   readonly sole_token?: string | undefined
-  /** The device as that caller described it. */
   readonly said?: DeviceFacts | undefined
 }
 
-/** Whether a token was made under the present password, or is the one that set the present password. */
+/** Whether a token was made under the present password, or set it. */
 function outlivesPasswords(
   standing: Pick<UserStanding, 'epoch' | 'kept_token'>,
   epoch: number,
@@ -104,12 +98,12 @@ function outlivesPasswords(
   return standing.epoch === epoch || standing.kept_token === token_id
 }
 
-/** The sign-in of a token, which is the first part of a caller's `token_id`. */
+/** The first part of a caller's `token_id`. */
 export function signInOf(token_id: string): string {
   return token_id.split('.', 1)[0] ?? ''
 }
 
-/** Whose turn a call takes. People share what the server can do, and sign-ins of a person the turns of that person. */
+/** People share the server's capacity, and a person's sign-ins share that person's turns. */
 export interface CallTurn {
   readonly person: string
   readonly signIn: string
@@ -125,8 +119,8 @@ export function turnOf(caller: Caller): CallTurn | undefined {
 }
 
 /**
- * The user of a token, with the present role. Undefined when the token does not count any more: its sign-in was
- * ended, or the password changed.
+ * The user of a token, with the present role. Undefined when its sign-in has ended or the password has
+ * changed.
  */
 export async function standingOf(
   { callers }: Pick<Stores, 'callers'>,
@@ -141,8 +135,8 @@ export async function standingOf(
 }
 
 /**
- * The user who calls. Refuses a token that has ended since the gate checked it. `lock`: in a transaction, so that no
- * token can end before its end.
+ * Refuses a token that has ended since the gate checked it. `lock`: in a transaction, so that no token ends
+ * meanwhile.
  */
 export async function callingUser(
   { users }: Pick<Stores, 'users'>,
@@ -155,8 +149,8 @@ export async function callingUser(
 }
 
 /**
- * When tokens issued for the caller must end. A token that outlived a change of password, or a copy of it,
- * must not be prolonged.
+ * When tokens issued for the caller must end: a token that outlived a change of password must not be
+ * prolonged.
  */
 export function endOfIssued(user: UserRow, caller: UserCaller): number | undefined {
   return user.epoch === caller.epoch ? caller.until : caller.exp
@@ -169,11 +163,11 @@ export interface GateParts {
   tokens: Tokens
   shellHub: Pick<ShellHubTokens, 'verify'>
   clock: Clock
-  /** Told of each request of a sign-in, and when its last use was noted. */
+  /** Called for each request of a sign-in, with its last recorded use. */
   onUsed?: (sign_in: string, used_at: string, from: RequestOrigin) => void
 }
 
-export function gate({ stores, tokens, shellHub, clock, onUsed }: GateParts): Gate {
+function identification({ stores, tokens, shellHub, clock, onUsed }: GateParts) {
   async function keyCaller(apiKey: string, from: RequestOrigin): Promise<KeyCaller> {
     const key = await stores.callers.key(hashOf(apiKey))
     if (!key || (key.expires_in > 0 && key.expires_in * 1000 <= clock.now()))
@@ -229,9 +223,8 @@ export function gate({ stores, tokens, shellHub, clock, onUsed }: GateParts): Ga
   }
 
   /**
-   * A device with the token of the ShellHub that it has moved from. An agent asks for signatures with the
-   * token it started with for as long as it runs, even when it has a newer one. So the old token counts for
-   * that operation, and for no other.
+   * Agents keep asking for signatures with the token they started with, even when they have a newer one. So a
+   * token of the ShellHub that a device has moved from counts for that operation, and for no other.
    */
   async function movedCaller(bearer: string, access: Access, from: RequestOrigin): Promise<DeviceCaller> {
     const signed = access.who === 'device' ? await shellHub.verify(bearer) : undefined
@@ -250,21 +243,32 @@ export function gate({ stores, tokens, shellHub, clock, onUsed }: GateParts): Ga
     return { ...from, kind: 'device', uid: claims.uid, tenant_id: claims.tenant, proved }
   }
 
-  /** The caller as a member of the namespace that the path names, with the role there and not the token's. */
-  async function inNamespace(caller: UserCaller | KeyCaller, tenant: string): Promise<MemberCaller> {
-    if (caller.kind === 'key') {
-      if (caller.tenant_id !== tenant) throw new Failure('notFound')
-      return caller
-    }
-    const member = await stores.namespaces.member(tenant, caller.id)
-    if (!member) throw new Failure('notFound')
-    return { ...caller, tenant_id: tenant, role: member.role }
+  return { keyCaller, userCaller }
+}
+
+/** Uses the role in the path's namespace, not the token's. */
+async function inNamespace(
+  stores: Pick<Stores, 'namespaces'>,
+  caller: UserCaller | KeyCaller,
+  tenant: string,
+): Promise<MemberCaller> {
+  if (caller.kind === 'key') {
+    if (caller.tenant_id !== tenant) throw new Failure('notFound')
+    return caller
   }
+  const member = await stores.namespaces.member(tenant, caller.id)
+  if (!member) throw new Failure('notFound')
+  return { ...caller, tenant_id: tenant, role: member.role }
+}
+
+export function gate(parts: GateParts): Gate {
+  const { stores, tokens, shellHub } = parts
+  const { keyCaller, userCaller } = identification(parts)
 
   return {
     async admit(access, { bearer, apiKey, tenant }, from, identified) {
       if (access.who === 'anyone') return { ...from, kind: 'anonymous' }
-      // A request with a key and a token is the key's.
+      // A request with both a key and a token is the key's.
       const caller =
         apiKey !== undefined
           ? await keyCaller(apiKey, from)
@@ -282,7 +286,9 @@ export function gate({ stores, tokens, shellHub, clock, onUsed }: GateParts): Ga
         throw new Failure('apiKeyRefused')
       if (access.who === 'user' || access.who === 'user-or-key') return caller
       const member =
-        access.who === 'member' && access.of === 'path' ? await inNamespace(caller, tenant ?? '') : caller
+        access.who === 'member' && access.of === 'path'
+          ? await inNamespace(stores, caller, tenant ?? '')
+          : caller
       if (member !== caller) identified?.(member)
       if (member.tenant_id === null || member.role === null) throw new Failure('noNamespace')
       if (rank(member.role) < rank(access.role)) throw new Failure('roleTooLow')

@@ -1,5 +1,5 @@
-// The types of all rules: for each operation of the contract one function from its input and its caller to
-// its answer. The types come from the contract, so a rule that breaks its promise does not compile.
+// The types of all rules: for each operation of the contract a function from its input and caller to its
+// answer. A rule that breaks its promise does not compile.
 import type { Access } from '@hawser/contract/access'
 import type { Contract } from '@hawser/contract'
 import type { Input, Operation, Output } from '@hawser/contract/operation'
@@ -17,7 +17,7 @@ export type CallerFor<A extends Access> = A extends { who: 'anyone' }
           ? DeviceCaller
           : MemberCaller | DeviceCaller
 
-/** The request behind a call; long work has to end with it. */
+/** The request behind a call, with which long work ends. */
 export interface CallEnd {
   /** Aborted when the caller has left. */
   readonly signal: AbortSignal

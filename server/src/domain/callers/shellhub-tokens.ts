@@ -1,8 +1,7 @@
-// Device tokens that a ShellHub signed, for devices that have moved from there. A running agent never asks
-// for a new token while it has no tunnel, so without this a moved device would stay offline until its agent
-// is restarted. Such a token gives less than one of ours: it counts only in namespaces for which an
-// administrator has added ShellHub's public key, only for a device of that namespace, and only for opening a
-// tunnel and asking for signatures (see callers.ts). It is never a user's token.
+// Device tokens that a ShellHub signed, for devices that have moved from there. A running agent without a
+// tunnel never asks for a new token, so without this a moved device would stay offline until its agent
+// restarts. Such a token counts only in namespaces with ShellHub's public key, for a device of that
+// namespace, for opening a tunnel and asking for signatures (see callers.ts). It is never a user's token.
 import { createPublicKey, type KeyObject } from 'node:crypto'
 import { decodeProtectedHeader, jwtVerify } from 'jose'
 import { Failure } from '@hawser/contract/failures'
@@ -18,11 +17,9 @@ export interface SignedFor {
 }
 
 export interface ShellHubTokens {
-  /** The device that the token was signed for, by a key that counts in the device's namespace. */
   verify(token: string): Promise<SignedFor | undefined>
-  /** Whether there are such tokens in this namespace. */
   countIn(tenant_id: string): Promise<boolean>
-  /** Whether the device must open its tunnel with a token of ours, because it has done so before. */
+  /** Whether the device has connected with a token of ours before, and must do so from then on. */
   replaced(device: Pick<DeviceRow, 'token_at' | 'connector' | 'enrolment_key'>): boolean
 }
 
@@ -30,20 +27,20 @@ export interface ShellHubTokensParts {
   stores: Pick<Stores, 'shellHubKeys' | 'callers'>
   clock: Clock
   /**
-   * For how many days after a key was added its tokens count; undefined: for each device until it has
-   * connected with a token of ours.
+   * How many days after a key was added its tokens count; undefined: for each device until it has connected
+   * with a token of ours.
    */
   days: number | undefined
 }
 
 interface TrustedKey {
   readonly key: KeyObject
-  /** The namespaces in which it counts, each with the time since when. */
+  /** Namespaces in which the key counts, and since when. */
   readonly namespaces: ReadonlyMap<string, number>
 }
 
 const reload_ms = 1000
-/** Clocks of machines differ: a token that ShellHub made a moment ago may seem to come from the future. */
+/** Clocks of machines differ: a new token of ShellHub's may seem to come from the future. */
 const skew_s = 600
 const least_bits = 2048
 
@@ -66,7 +63,7 @@ export function shellHubTokens({ stores, clock, days }: ShellHubTokensParts): Sh
     return [...found.values()]
   }
 
-  /** Reads the keys at most once a second: a key removed on another node counts no longer than that. */
+  /** Reads the keys at most once a second, which bounds how long a key removed on another node still counts. */
   function trusted(): Promise<readonly TrustedKey[]> {
     const now = clock.now()
     if (!loaded || now - loaded.at >= reload_ms) {
@@ -128,7 +125,7 @@ async function deviceClaims(
   }
 }
 
-/** Reads ShellHub's public key from the text of its file; throws a Failure when it is none. */
+/** Throws a Failure when the text is no key. */
 export function readShellHubKey(text: string): { readonly fingerprint: string; readonly public_key: string } {
   const refuse = (message: string, cause?: unknown): never => {
     throw new Failure('invalid', { message, cause })

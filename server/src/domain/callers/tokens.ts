@@ -1,7 +1,7 @@
 // Tokens: RS256 JWTs for users (72 hours) and devices (no end, because agents never renew the one they use).
-// The signing key is stored sealed in the database, so that tokens outlive a restart; older keys still
-// verify. Verifying is slow, so a bounded map caches verified tokens. The cache grants nothing: the gate asks
-// the database about the user or device every time.
+// Signing keys are stored sealed, so that tokens outlive a restart; older keys still verify. Verifying is
+// slow, so a bounded map caches verified tokens; it grants nothing, since the gate asks the database every
+// time.
 import { createPrivateKey, createPublicKey, generateKeyPair, type KeyObject } from 'node:crypto'
 import { promisify } from 'node:util'
 import { decodeProtectedHeader, jwtVerify, SignJWT } from 'jose'
@@ -15,22 +15,21 @@ import type { Stores } from '../../storage/stores.ts'
 
 export interface UserClaims {
   readonly claims: 'user'
-  /** The token's own id. */
   readonly jti: string
-  /** The sign-in that it belongs to. Tokens of older servers name none, and do not count any more. */
+  /** The token's sign-in. Tokens of older servers have none, and no longer count. */
   readonly sid: string
   readonly id: string
-  /** The namespace's id; empty: no namespace. */
+  /** Empty: no namespace. */
   readonly tenant: string
   readonly name: string
   readonly mfa: boolean
   /** `<user epoch>.<member epoch>`: the token ends when the password or the role changes. */
   readonly ver: string
-  /** In seconds since 1970. */
+  /** Seconds since 1970. */
   readonly exp: number
   /**
-   * When tokens issued for this one must end: with their sign-in, or with a token that outlived a password. Tokens of
-   * older servers do not say. In seconds since 1970.
+   * When tokens issued for this one must end, in seconds since 1970: with their sign-in, or with a token that
+   * outlived a password. Absent in tokens of older servers.
    */
   readonly until?: number
 }
@@ -38,12 +37,11 @@ export interface DeviceClaims {
   readonly claims: 'device'
   readonly uid: string
   readonly tenant: string
-  /** One caller of Auth device got it, and nobody else; absent: others may have it, too. */
+  /** Exactly one caller of Auth device got it; absent: others may have it, too. */
   readonly sole?: true
-  /** The device as that caller described it. Counts once a tunnel with this token has proved the key. */
+  /** Counts once a tunnel with this token has proved the key. */
   readonly said?: DeviceFacts
 }
-/** The description of a device in a call of Auth device, in the form of a report. */
 export type DeviceFacts = Pick<DeviceReport, 'info' | 'agent'>
 export type Claims = UserClaims | DeviceClaims
 
@@ -58,7 +56,7 @@ const remembered_tokens = 50_000
 /** Longer tokens carry long descriptions of devices, and are verified each time. */
 const longestRemembered_characters = 2048
 const reload_ms = 1000
-/** Clocks of nodes differ: a token that another node made a moment ago may seem to come from the future. */
+/** Clocks of nodes differ: another node's new token may seem to come from the future. */
 const skew_s = 600
 
 export async function tokens({
@@ -73,7 +71,7 @@ export async function tokens({
   let keys = await loadKeys(stores, vault, clock)
   const publicKeys = new Map(keys.map((key) => [key.kid, key.publicKey]))
   let loaded_at = clock.now()
-  /** Reads the keys again for an unknown one: a node that started at the same moment may have made it. */
+  /** Reads the keys again for an unknown one, which a node that started at the same moment may have made. */
   const keyOf = async (kid: string): Promise<KeyObject | undefined> => {
     if (!publicKeys.has(kid) && clock.now() - loaded_at > reload_ms) {
       loaded_at = clock.now()
@@ -156,7 +154,7 @@ async function loadKeys(stores: Stores, vault: Vault, clock: Clock) {
       public_key: pair.publicKey,
       created_at: iso(clock.now()),
     })
-    // Reads back: several nodes that start on an empty database must all settle on the same newest key.
+    // Nodes that start together on an empty database must settle on the same newest key.
     rows = await stores.signingKeys.list()
   }
   return rows.map((row) => ({

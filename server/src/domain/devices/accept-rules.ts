@@ -1,14 +1,12 @@
-// Accept rules as members manage them, and the first one that fits a new device. Strangers can bring in
-// devices, so the work of a decision is bounded: a namespace has a limited number of rules, and their
-// patterns a limited size together.
+// Accept rules as members manage them, and the first one that matches a new device. Strangers can bring in
+// devices, so the number of rules and the size of their patterns are bounded.
 import { BlockList, isIP, isIPv4 } from 'node:net'
 import { mostAcceptRules, usualPriority, type AcceptRule } from '@hawser/contract/accept-rules'
 import { Failure } from '@hawser/contract/failures'
 import { plainAddress } from '../../kit/address.ts'
 import type { AcceptRuleRow } from '../../storage/accept-rules.ts'
-import type { Stores } from '../../storage/stores.ts'
 import { checkPattern, runnable, sizeOf } from '../access/patterns.ts'
-import type { Audit } from '../audit/audit.ts'
+import type { With } from '../audit/parts.ts'
 import type { Rules } from '../callers/rules.ts'
 
 export interface NewDevice {
@@ -18,7 +16,7 @@ export interface NewDevice {
   readonly source: string
 }
 
-/** Instructions of all patterns of a namespace: a match of a host name takes a few milliseconds at most. */
+/** Instructions of all patterns together: matching a host name takes a few milliseconds at most. */
 const largestTogether = 2000
 
 const open =
@@ -33,7 +31,6 @@ const present = (row: AcceptRuleRow): AcceptRule => ({
 
 const plainMac = (mac: string): string => mac.toLowerCase().replaceAll('-', ':')
 
-/** The network as address/bits; a lone address is a network of its own. */
 function networkOf(text: string): string {
   const [given = '', bits] = text.split('/')
   const address = plainAddress(given)
@@ -56,7 +53,7 @@ function isWithin(network: string, source: string): boolean {
   return list.check(plain, family)
 }
 
-/** Whether everything that the rule names fits. A pattern that cannot be run fits nothing. */
+/** A pattern that cannot be run matches nothing. */
 function fits(rule: AcceptRuleRow, device: NewDevice): boolean {
   if (rule.source !== '' && !isWithin(rule.source, device.source)) return false
   if (rule.mac !== '' && !plainMac(device.mac).startsWith(rule.mac)) return false
@@ -64,14 +61,13 @@ function fits(rule: AcceptRuleRow, device: NewDevice): boolean {
   return rule.hostname === '' || runnable(rule.hostname, () => undefined)?.isIn(device.hostname) === true
 }
 
-/** The first rule, in their order, that accepts the device. */
 export function firstFitting(rules: readonly AcceptRuleRow[], device: NewDevice): AcceptRuleRow | undefined {
   return rules.find((rule) => fits(rule, device))
 }
 
 const targetOf = (id: number) => ({ kind: 'accept rule', id: String(id), name: '' })
 
-export function acceptRules({ stores, audit }: { stores: Stores; audit: Audit }): Rules<'acceptRules'> {
+export function acceptRules({ stores, audit }: With<'stores' | 'audit'>): Rules<'acceptRules'> {
   return {
     async list({ query }, { tenant_id }) {
       const { items, total } = await stores.of(tenant_id).acceptRules.list(query)

@@ -1,7 +1,6 @@
-// The agents that this server offers to devices, each with a signed statement. The key that signs is stored
-// sealed in the database, so that all nodes sign with the same one; it is made at the first start. A release
-// gets its moment when a build is first offered, and keeps it: a server that goes back to an older build
-// offers the older moment again, which no agent accepts.
+// The agents that this server offers, each with a signed statement. The signing key, made at the first start,
+// is stored sealed so that all nodes share it. A release keeps the moment of its first offer: a server that
+// goes back to an older build offers the older moment, which no agent accepts.
 import { createPrivateKey, generateKeyPairSync, sign, type KeyObject } from 'node:crypto'
 import {
   endorsementText,
@@ -10,12 +9,10 @@ import {
   type Release,
   type SignedRelease,
 } from '@hawser/contract/releases'
-import { iso, type Clock } from '../../kit/clock.ts'
-import type { Vault } from '../../kit/secrets.ts'
+import { iso } from '../../kit/clock.ts'
 import type { Offer } from '../../storage/agent-updates.ts'
-import type { Stores } from '../../storage/stores.ts'
+import type { With } from '../audit/parts.ts'
 
-/** An archive that devices can fetch. */
 export type AgentPackage = Omit<Release, 'released_at'>
 
 export interface OfferedAgent extends Offer {
@@ -23,25 +20,28 @@ export interface OfferedAgent extends Offer {
   readonly released_at: string
   /** As Node names them. */
   readonly architectures: readonly string[]
-  /** An installation with this database has offered a newer one: agents are not taken back to this. */
+  /** This database has offered a newer one: agents are not downgraded. */
   readonly isOlder: boolean
 }
 
 export interface AgentReleases {
-  /** Reads again what is offered, and the keys; true when that changed. */
+  /** Reads offers and keys again; true when they changed. */
   refresh(): Promise<boolean>
   offered(): OfferedAgent | undefined
-  /** For a device with this processor, as devices name it. */
+  /** By the processor, as devices name it. */
   signedFor(arch: string): SignedRelease | undefined
-  /** When a build was first offered; undefined: never here. */
+  /** Undefined: never here. */
   releasedAt(build: string): string | undefined
-  /** Builds that an installation with this database has offered later than the present one. */
   newer(): readonly string[]
   updateKey(): string
   /** How a pinned key leads to the present one; undefined: it is none of this server's. */
   endorsementsAfter(key: string): readonly Endorsement[] | undefined
-  /** Makes a new key, endorsed by the present one. */
   rotate(): Promise<string>
+}
+
+export function installable({ offered }: Pick<AgentReleases, 'offered'>): OfferedAgent | undefined {
+  const offer = offered()
+  return offer && !offer.isOlder ? offer : undefined
 }
 
 /** As agents name processors, which is as ShellHub's do. */
@@ -55,33 +55,17 @@ interface Key {
   readonly endorsement: string
 }
 
-export async function agentReleases({
-  stores,
-  vault,
-  clock,
-  packages,
-}: {
-  stores: Stores
-  vault: Vault
-  clock: Clock
+export interface AgentReleaseParts extends With<'stores' | 'vault' | 'clock'> {
   /** The archives that are there now. */
   packages(): Promise<readonly AgentPackage[]>
-}): Promise<AgentReleases> {
-  let keys = await loadKeys()
-  let known = new Map<string, string>()
-  let offered: OfferedAgent | undefined
-  let signed = new Map<string, SignedRelease>()
-  const newestKey = (): Key => {
-    const key = keys.at(-1)
-    if (!key) throw new Error('there is no update key')
-    return key
-  }
+}
 
+function updateKeys({ stores, vault, clock }: Pick<AgentReleaseParts, 'stores' | 'vault' | 'clock'>) {
   /** In the order in which each endorses the next. */
-  async function loadKeys(): Promise<Key[]> {
+  async function load(): Promise<Key[]> {
     let rows = await stores.updateKeys.list()
     if (rows.length === 0) {
-      await addKey('', undefined)
+      await add('', undefined)
       rows = await stores.updateKeys.list()
     }
     const chain: Key[] = []
@@ -93,7 +77,7 @@ export async function agentReleases({
     return chain
   }
 
-  async function addKey(previous: string, endorser: KeyObject | undefined): Promise<void> {
+  async function add(previous: string, endorser: KeyObject | undefined): Promise<void> {
     const pair = generateKeyPairSync('ed25519')
     const { x: publicKey = '' } = pair.publicKey.export({ format: 'jwk' })
     await stores.updateKeys.insert({
@@ -107,40 +91,57 @@ export async function agentReleases({
     })
   }
 
-  /** The moments of these builds; one that was never offered gets a later moment than all others. */
-  async function moments(found: readonly AgentPackage[]): Promise<Map<string, string>> {
-    for (const { build, version } of found) {
-      const rows = await stores.agentReleases.list()
-      if (rows.some((row) => row.build === build)) continue
-      const last = Date.parse(rows[0]?.released_at ?? '') || 0
-      await stores.agentReleases.insert({
-        build,
-        version,
-        released_at: iso(Math.max(clock.now(), last + 1)),
-      })
-    }
-    const rows = await stores.agentReleases.list()
-    return new Map(rows.map((row) => [row.build, row.released_at]))
-  }
+  return { load, add }
+}
 
-  function statements(found: readonly AgentPackage[], released_at: string): Map<string, SignedRelease> {
-    const { privateKey } = newestKey()
-    return new Map(
-      found.map((archive) => {
-        const { format, version, build, arch, sha256, size } = archive
-        const release: Release = { format, version, build, arch, sha256, size, released_at }
-        const statement = JSON.stringify(release)
-        const signature = sign(null, Buffer.from(releaseText(statement)), privateKey).toString('base64')
-        return [deviceArch(arch), { statement, signature }]
-      }),
-    )
+/** A build that was never offered gets a later moment than all others. */
+async function moments(
+  { stores, clock }: Pick<AgentReleaseParts, 'stores' | 'clock'>,
+  found: readonly AgentPackage[],
+): Promise<Map<string, string>> {
+  for (const { build, version } of found) {
+    const rows = await stores.agentReleases.list()
+    if (rows.some((row) => row.build === build)) continue
+    const last = Date.parse(rows[0]?.released_at ?? '') || 0
+    await stores.agentReleases.insert({ build, version, released_at: iso(Math.max(clock.now(), last + 1)) })
+  }
+  const rows = await stores.agentReleases.list()
+  return new Map(rows.map((row) => [row.build, row.released_at]))
+}
+
+function statements(
+  found: readonly AgentPackage[],
+  released_at: string,
+  { privateKey }: Key,
+): Map<string, SignedRelease> {
+  return new Map(
+    found.map((archive) => {
+      const { format, version, build, arch, sha256, size } = archive
+      const release: Release = { format, version, build, arch, sha256, size, released_at }
+      const statement = JSON.stringify(release)
+      const signature = sign(null, Buffer.from(releaseText(statement)), privateKey).toString('base64')
+      return [deviceArch(arch), { statement, signature }]
+    }),
+  )
+}
+
+export async function agentReleases(parts: AgentReleaseParts): Promise<AgentReleases> {
+  const stored = updateKeys(parts)
+  let keys = await stored.load()
+  let known = new Map<string, string>()
+  let offered: OfferedAgent | undefined
+  let signed = new Map<string, SignedRelease>()
+  const newestKey = (): Key => {
+    const key = keys.at(-1)
+    if (!key) throw new Error('there is no update key')
+    return key
   }
 
   return {
     async refresh() {
-      const found = await packages()
-      keys = await loadKeys()
-      known = await moments(found)
+      const found = await parts.packages()
+      keys = await stored.load()
+      known = await moments(parts, found)
       const newest = found
         .map((archive) => ({ ...archive, released_at: known.get(archive.build) ?? '' }))
         .toSorted((a, b) => (a.released_at < b.released_at ? 1 : -1))[0]
@@ -158,7 +159,7 @@ export async function agentReleases({
           arches: same.map(({ arch }) => deviceArch(arch)),
           isOlder: [...known.values()].some((moment) => moment > newest.released_at),
         }
-        signed = statements(same, newest.released_at)
+        signed = statements(same, newest.released_at, newestKey())
       }
       return JSON.stringify([...signed]) !== before
     },
@@ -177,8 +178,8 @@ export async function agentReleases({
     },
     async rotate() {
       const { publicKey, privateKey } = newestKey()
-      await addKey(publicKey, privateKey)
-      keys = await loadKeys()
+      await stored.add(publicKey, privateKey)
+      keys = await stored.load()
       return newestKey().publicKey
     },
   }

@@ -1,54 +1,46 @@
 // Devices without an agent, as they join. The enrolment key with which a device signs in decides its
-// namespace. The host key of its own SSH server, which the gateway has verified, is its identity. So a device
-// stays the same whichever enrolment key it uses, and one host key is a separate device in every namespace.
-// A device belongs to one enrolment key, for some minutes also after its connection has ended, as long as the
-// namespace has that key. A rival, with another key, may stand in while the device is silent; the device takes
-// its place back with its own key.
-// New devices are pending, unless an accept rule of the namespace fits.
+// namespace. The host key of its own SSH server, verified by the gateway, is its identity: the same with
+// every enrolment key, and a separate device in every namespace. A device belongs to one enrolment key while
+// connected, and some minutes longer, as long as that key exists. A rival with another key may stand in while
+// the device is silent; its own key takes the place back. New devices are pending, unless an accept rule
+// matches.
 import { Failure } from '@hawser/contract/failures'
 import { agentlessPlatform } from '@hawser/contract/tunnel'
-import { iso, minute_ms, type Clock } from '../../kit/clock.ts'
+import { iso, minute_ms } from '../../kit/clock.ts'
 import { hostKeyUid } from '../../kit/ids.ts'
 import type { DeviceRow } from '../../storage/devices.ts'
-import type { Stores } from '../../storage/stores.ts'
-import { freshDevice, nameFrom } from './enrolment.ts'
+import type { With } from '../audit/parts.ts'
+import { freshDevice, nameFrom } from './device-facts.ts'
 import type { Joining } from './joining.ts'
 import type { Presence } from './presence.ts'
 import type { TunnelDevice } from './tunnels.ts'
 
-/** A connection that signed in with an enrolment key. */
 export interface JoiningDevice {
   readonly tenant_id: string
-  /** The fingerprint of the key. */
   readonly enrolment_key: string
-  /** The name that the device asks for; empty: none. */
+  /** Empty: none. */
   readonly name: string
   readonly source: string
 }
 
-/** What the gateway learned of the device's SSH server. */
 export interface SshHost {
-  /** PEM. */
   readonly public_key: string
-  /** SHA-256, as OpenSSH shows it. */
   readonly fingerprint: string
-  /** Its ident without the protocol: `OpenSSH_9.2p1 Debian-2`. */
+  /** The server's ident without the protocol: `OpenSSH_9.2p1 Debian-2`. */
   readonly software: string
 }
 
 export interface AgentlessRules {
   /**
-   * The name of the namespace, if this key may enrol devices there. Undefined for an unknown namespace and
-   * for an unknown key alike.
+   * The name of the namespace, if this key may enrol devices there. An unknown namespace and an unknown key
+   * look alike.
    */
   admit(tenant_id: string, key: { fingerprint: string; line: string }): Promise<string | undefined>
-  /** Whether the namespace still has the enrolment key. */
   hasKey(tenant_id: string, enrolment_key: string): Promise<boolean>
-  /** Gives the device, and creates it if it is new. Throws a Failure with a sentence for its owner. */
+  /** Throws a Failure with a sentence for the device's owner. */
   join(joining: JoiningDevice, host: SshHost): Promise<DeviceJoin>
 }
 
-/** A device that joins, and what its connection may do. */
 export interface DeviceJoin {
   readonly device: TunnelDevice
   readonly status: DeviceRow['status']
@@ -58,22 +50,18 @@ export interface DeviceJoin {
   connected(): Promise<void>
 }
 
-export interface AgentlessParts {
-  stores: Stores
-  clock: Clock
+export interface AgentlessParts extends With<'stores' | 'clock'> {
   joining: Joining
   presence: Pick<Presence, 'of'>
 }
 
 const longestInfo = 255
-/** A device that was away for this long belongs to the key that it comes with next. */
+/** After this long, a device belongs to the key that it connects with next. */
 const away_ms = 5 * minute_ms
 
 export function agentless({ stores, clock, joining, presence }: AgentlessParts): AgentlessRules {
-  /** Nobody could connect before. */
   const started_at = clock.now()
 
-  /** Whether another key than this one has the device. */
   async function isOthers(row: DeviceRow, enrolment_key: string): Promise<boolean> {
     const theirs = row.enrolment_key
     if (!theirs || theirs === enrolment_key) return false
@@ -122,7 +110,7 @@ export function agentless({ stores, clock, joining, presence }: AgentlessParts):
         tenant_id,
         {
           ...reported,
-          // No key has the device before a connection with it is the device's tunnel.
+          // No key owns the device before a connection with it is its tunnel.
           enrolment_key: '',
           ...freshDevice(iso(clock.now())),
           uid,

@@ -1,28 +1,22 @@
-// Connectors as members manage them, and as their supervisor sees them. TLS material is stored sealed, and
-// its private key is never sent back. An unreachable engine is not the caller's error: it shows in the
-// status.
+// Connectors for members and for their supervisor. TLS material is stored sealed, and its private key never
+// sent back. An unreachable engine is not the caller's error: it shows in the status.
 import { createHash, createPrivateKey, generateKeyPair } from 'node:crypto'
 import { promisify } from 'node:util'
 import { Failure } from '@hawser/contract/failures'
 import type { Connector, ConnectorTls } from '@hawser/contract/connectors'
-import type { Bus } from '../../bus/bus.ts'
+import { defined } from '@hawser/contract/defined'
 import type { Engine, EngineAddress } from '../../connectors/engine.ts'
 import type { SupervisorParts } from '../../connectors/supervisor.ts'
-import { iso, type Clock } from '../../kit/clock.ts'
+import { iso } from '../../kit/clock.ts'
 import { newUuid } from '../../kit/ids.ts'
 import type { Vault } from '../../kit/secrets.ts'
 import type { ConnectorRow } from '../../storage/connectors.ts'
 import type { Stores } from '../../storage/stores.ts'
-import type { Audit } from '../audit/audit.ts'
+import type { With } from '../audit/parts.ts'
 import type { Rules } from '../callers/rules.ts'
 
-export interface ConnectorParts {
-  stores: Stores
-  audit: Audit
-  vault: Vault
+export interface ConnectorParts extends With<'stores' | 'audit' | 'vault' | 'bus' | 'clock'> {
   engine: Engine
-  bus: Bus
-  clock: Clock
   /** Removes the devices of the connector's containers. */
   leave(tenant_id: string, uid: string): Promise<void>
 }
@@ -31,19 +25,22 @@ export interface ConnectorRules extends Rules<'connectors'> {
   readonly supervision: SupervisorParts['connectors']
 }
 
-/** In one namespace; for each the server keeps a connection open. */
+/** Per namespace: the server keeps a connection open for each. */
 const mostConnectors = 100
 const sealedIdentity = 'connector identity'
 
-export function connectors({
-  stores,
-  audit,
-  vault,
-  engine,
-  bus,
-  clock,
-  leave,
-}: ConnectorParts): ConnectorRules {
+interface Wanted {
+  enable?: boolean
+  address?: string
+  port?: number
+  secure?: boolean
+  accept?: boolean
+  tls?: ConnectorTls | null
+}
+
+const targetOf = ({ uid, address }: ConnectorRow) => ({ kind: 'connector', id: uid, name: address })
+
+function connectorRows(vault: Vault) {
   const sealTls = ({ ca, cert, key }: ConnectorTls): string =>
     vault.seal('connector tls', JSON.stringify({ ca, cert, key }))
   const openTls = (row: ConnectorRow): ConnectorTls | undefined =>
@@ -64,47 +61,19 @@ export function connectors({
     }
   }
 
-  /** What an entry of the audit log shows: of the certificate its SHA-256, of the key nothing. */
+  /** Shows the certificate's SHA-256 and nothing of the key. */
   function audited(row: ConnectorRow) {
     const { enable, address, port, secure, accept, tls } = present(row)
     const certificate = tls && createHash('sha256').update(tls.cert).digest('hex')
     return { enable, address, port, secure, accept, certificate }
   }
-  const targetOf = ({ uid, address }: ConnectorRow) => ({ kind: 'connector', id: uid, name: address })
 
-  async function mustFind(tenant_id: string, uid: string): Promise<ConnectorRow> {
-    const row = await stores.of(tenant_id).connectors.find(uid)
-    if (!row) throw new Failure('notFound')
-    return row
-  }
-
-  const addressOf = (row: ConnectorRow): EngineAddress => ({
+  const engineAddress = (row: ConnectorRow): EngineAddress => ({
     address: row.address,
     port: row.port,
     secure: row.secure === 1,
     tls: openTls(row),
   })
-  const askEngine = async (row: ConnectorRow) => engine.info(addressOf(row))
-
-  /** Connects to the engine when the connector is enabled, and gives the row with the resulting status. */
-  async function withStatus(row: ConnectorRow): Promise<ConnectorRow> {
-    if (row.enable === 0) return { ...row, state: 'disconnected', message: '' }
-    try {
-      await askEngine(row)
-      return { ...row, state: 'connected', message: '' }
-    } catch (error) {
-      return { ...row, state: 'failed', message: error instanceof Error ? error.message : 'failed' }
-    }
-  }
-
-  interface Wanted {
-    enable?: boolean
-    address?: string
-    port?: number
-    secure?: boolean
-    accept?: boolean
-    tls?: ConnectorTls | null
-  }
 
   function apply(row: ConnectorRow, wanted: Wanted): ConnectorRow {
     const next: ConnectorRow = {
@@ -123,13 +92,59 @@ export function connectors({
     return next
   }
 
-  /** Creates the connector's key. Undefined if the connector was deleted meanwhile. */
+  return { present, audited, engineAddress, apply }
+}
+
+function supervision(
+  { stores, vault }: Pick<ConnectorParts, 'stores' | 'vault'>,
+  { engineAddress }: Pick<ReturnType<typeof connectorRows>, 'engineAddress'>,
+): SupervisorParts['connectors'] {
+  /** Undefined if the connector was deleted in the meantime. */
   async function makeIdentity(tenant_id: string, uid: string): Promise<string | undefined> {
     const { privateKey } = await promisify(generateKeyPair)('rsa', { modulusLength: 2048 })
     const pem = privateKey.export({ type: 'pkcs1', format: 'pem' })
     const mine = stores.of(tenant_id).connectors
     await mine.keepIdentity(uid, vault.seal(sealedIdentity, pem))
     return (await mine.find(uid))?.identity ?? undefined
+  }
+
+  return {
+    enabled: () => stores.enabledConnectors.list(),
+    async watched(tenant_id, uid) {
+      const row = await stores.of(tenant_id).connectors.find(uid)
+      if (row?.enable !== 1) return undefined
+      const identity = row.identity ?? (await makeIdentity(tenant_id, uid))
+      if (identity === undefined) return undefined
+      const key = createPrivateKey(vault.open(sealedIdentity, identity))
+      return { uid, tenant_id, engine: engineAddress(row), accept: row.accept === 1, identity: key }
+    },
+    state: async ({ tenant_id, uid }, state, message) =>
+      void (await stores.of(tenant_id).connectors.saveState(uid, state, message)),
+  }
+}
+
+export function connectors(parts: ConnectorParts): ConnectorRules {
+  const { stores, audit, engine, bus, clock } = parts
+  const rows = connectorRows(parts.vault)
+  const { present, audited, apply, engineAddress } = rows
+
+  async function mustFind(tenant_id: string, uid: string): Promise<ConnectorRow> {
+    const row = await stores.of(tenant_id).connectors.find(uid)
+    if (!row) throw new Failure('notFound')
+    return row
+  }
+
+  const askEngine = async (row: ConnectorRow) => engine.info(engineAddress(row))
+
+  /** Connects to the engine when the connector is enabled, and returns the row with the resulting status. */
+  async function withStatus(row: ConnectorRow): Promise<ConnectorRow> {
+    if (row.enable === 0) return { ...row, state: 'disconnected', message: '' }
+    try {
+      await askEngine(row)
+      return { ...row, state: 'connected', message: '' }
+    } catch (error) {
+      return { ...row, state: 'failed', message: error instanceof Error ? error.message : 'failed' }
+    }
   }
 
   async function requireRoom(from: Pick<Stores, 'of'>, tenant_id: string): Promise<void> {
@@ -155,7 +170,7 @@ export function connectors({
         created_at: iso(clock.now()),
       }
       const wanted = apply(blank, body)
-      // Before the engine is asked, and again when nobody else can take the last place.
+      // Checked before asking the engine, and again under the lock.
       await requireRoom(stores, tenant_id)
       const row = await withStatus(wanted)
       await audit.change(caller, async (inside, record) => {
@@ -199,7 +214,7 @@ export function connectors({
         record({ action: 'connector.removed', target: targetOf(row), before: audited(row) })
       })
       bus.tell('connector.changed', { tenant_id, uid: params.uid })
-      await leave(tenant_id, params.uid)
+      await parts.leave(tenant_id, params.uid)
     },
     async info({ params }, { tenant_id }) {
       const row = await mustFind(tenant_id, params.uid)
@@ -207,24 +222,12 @@ export function connectors({
         return await askEngine(row)
       } catch (error) {
         throw new Failure('engineFailed', {
-          ...(error instanceof Error ? { message: error.message } : {}),
+          ...defined({ message: error instanceof Error ? error.message : undefined }),
           cause: error,
         })
       }
     },
 
-    supervision: {
-      enabled: () => stores.enabledConnectors.list(),
-      async watched(tenant_id, uid) {
-        const row = await stores.of(tenant_id).connectors.find(uid)
-        if (row?.enable !== 1) return undefined
-        const identity = row.identity ?? (await makeIdentity(tenant_id, uid))
-        if (identity === undefined) return undefined
-        const key = createPrivateKey(vault.open(sealedIdentity, identity))
-        return { uid, tenant_id, engine: addressOf(row), accept: row.accept === 1, identity: key }
-      },
-      state: async ({ tenant_id, uid }, state, message) =>
-        void (await stores.of(tenant_id).connectors.saveState(uid, state, message)),
-    },
+    supervision: supervision(parts, rows),
   }
 }

@@ -1,61 +1,51 @@
-// Containers as devices. Each container of a connector is a device of the namespace. It appears as pending, or
-// as accepted if the connector says so, and is reachable while it runs, unless somebody rejected it. The device
-// is the same while its container exists, whatever that is called; when the container is gone, a new one under
-// its name takes the device over, with its status, tags, notes and sessions. What becomes of names and of
-// devices without a successor is in containers.ts.
+// Containers as devices. Each container of a connector is a device, pending at first or accepted if the
+// connector says so, and reachable while it runs unless rejected. The device stays the same while its
+// container exists; when that is gone, a new container of its name takes over the device with its status,
+// tags, notes and sessions. containers.ts handles names and devices without a successor.
 import type { ContainerDevice, ContainerDevices, WatchedConnector } from '../../connectors/supervisor.ts'
-import type { Bus } from '../../bus/bus.ts'
-import { iso, type Clock } from '../../kit/clock.ts'
+import { iso } from '../../kit/clock.ts'
 import { deviceUid, newUid } from '../../kit/ids.ts'
 import type { DeviceRow } from '../../storage/devices.ts'
-import type { Stores } from '../../storage/stores.ts'
-import type { Audit, Recorder } from '../audit/audit.ts'
+import type { Recorder } from '../audit/audit.ts'
+import type { With } from '../audit/parts.ts'
 import { calledColumns, connecting, mayGiveUp, type Containers } from './containers.ts'
 import { roomIn } from './device-view.ts'
-import { freshDevice, nameFrom } from './enrolment.ts'
+import { freshDevice, nameFrom } from './device-facts.ts'
 import type { Presence } from './presence.ts'
 
-export interface ContainerDeviceParts {
-  stores: Stores
-  audit: Audit
+export interface ContainerDeviceParts extends With<'stores' | 'audit' | 'bus' | 'clock'> {
   presence: Presence
-  bus: Bus
-  clock: Clock
   version: string
   containers: Containers
-  /** The connector's public key in the form that devices have. */
   publicPem(identity: WatchedConnector['identity']): string
   accept(tenant_id: string, uid: string): Promise<void>
   onError(uid: string, error: unknown): void
 }
 
-/** Length of the short form of a container's id, which people see and which the device has instead of a MAC. */
+/** The short form of a container's id, which people see and which replaces a MAC. */
 const shortId = 12
 
 export interface ContainerDeviceRules extends ContainerDevices {
-  /** Removes the devices of a deleted connector. */
   leave(tenant_id: string, connector: string): Promise<void>
 }
 
 type Listed = Parameters<ContainerDevices['settle']>[1]
 
-/** A container of the list, in the words of its device. */
 interface Found {
   readonly container: Listed['containers'][number]
   readonly mac: string
   readonly name: string
 }
 
-/** The name of a container in the form that names of devices have: capital letters and dots are not in it. */
+/** Device names have no capital letters and no dots. */
 const containerName = (name: string, mac = ''): string => nameFrom(name.replaceAll('.', '_'), mac)
 
-/** The columns that say what a container is. */
 type Facts = Pick<
   DeviceRow,
   'mac' | 'remote_addr' | `info_${'id' | 'pretty_name' | 'version' | 'arch' | 'platform'}`
 >
 
-/** The containers of a list. Devices know the short form of an id, so a second one with the same is left out. */
+/** Devices know the short form of an id, so a second container with the same one is left out. */
 function foundIn({ containers }: Listed): Found[] {
   const found = new Map<string, Found>()
   for (const container of containers) {
@@ -65,16 +55,14 @@ function foundIn({ containers }: Listed): Found[] {
   return [...found.values()]
 }
 
-/** The devices of a connector, as a list shows them. */
 interface Matched {
-  /** Which container each device is now. */
   readonly known: readonly { at: Found; row: DeviceRow }[]
   readonly fresh: readonly Found[]
   readonly gone: readonly DeviceRow[]
 }
 
 /**
- * `removed`: devices whose containers were gone before, the oldest first. A container is the device that it was,
+ * `removed`: devices whose containers were gone before, oldest first. A container is the device that it was,
  * else the one whose container is gone and had its name.
  */
 function match(
@@ -83,7 +71,7 @@ function match(
   removed: readonly DeviceRow[],
 ): Matched {
   const listed = new Set(found.map(({ mac }) => mac))
-  // When the list was cut, a container that is not in it may still exist, and keeps its device.
+  // A cut list may omit existing containers, whose devices stay.
   const gone = more === 0 ? living.filter(({ mac }) => !listed.has(mac)) : []
   const byMac = new Map([...removed, ...living].map((row) => [row.mac, row]))
   const own = new Map(found.map((at) => [at.mac, byMac.get(at.mac)]))
@@ -104,7 +92,6 @@ function match(
   return { known, fresh, gone: gone.filter(({ uid }) => !taken.has(uid)) }
 }
 
-/** The columns of a known device that differ from what its container is now. */
 function changeOf(row: DeviceRow, name: string, facts: Facts, now: string): Partial<DeviceRow> {
   const next: Partial<DeviceRow> = {
     ...facts,
@@ -116,10 +103,10 @@ function changeOf(row: DeviceRow, name: string, facts: Facts, now: string): Part
   )
 }
 
-export function containerDevices(parts: ContainerDeviceParts): ContainerDeviceRules {
+function listedChanges(parts: ContainerDeviceParts) {
   const { stores, audit, presence, bus, clock } = parts
 
-  /** Brings known devices up to date in one transaction. Gives the uids of those that came back. */
+  /** Returns the uids of those that came back. */
   async function bringUpToDate(
     tenant_id: string,
     changes: readonly { row: DeviceRow; change: Partial<DeviceRow> }[],
@@ -129,7 +116,7 @@ export function containerDevices(parts: ContainerDeviceParts): ContainerDeviceRu
       const mine = inside.of(tenant_id).devices
       const done: (typeof changes)[number][] = []
       for (const { row, change } of changes) {
-        // Somebody may have decided about it in this moment, or given it a name.
+        // Somebody may have decided about it or named it at this moment.
         const now = await mine.find(row.uid)
         if (now?.status !== row.status || now.named !== row.named) continue
         await mine.save(row.uid, change)
@@ -162,7 +149,7 @@ export function containerDevices(parts: ContainerDeviceParts): ContainerDeviceRu
     const mine = stores.of(tenant_id).devices
     const derived = deviceUid({ mac, public_key, tenant_id })
     const holder = await mine.find(derived)
-    // Another node was quicker.
+    // Another node stored it first.
     if (holder?.mac === mac && holder.connector === connector) return
     // A device that this container began may be another container's now, or a stranger's who knew its id.
     const uid = holder ? newUid() : derived
@@ -190,7 +177,7 @@ export function containerDevices(parts: ContainerDeviceParts): ContainerDeviceRu
     }
   }
 
-  /** Accepts those that nothing stands in the way of; the others are looked at again with the next list. */
+  /** Devices with an obstacle are tried again with the next list. */
   async function acceptAll(tenant_id: string, waiting: readonly DeviceRow[]): Promise<boolean> {
     const namespace = waiting.length === 0 ? undefined : await stores.namespaces.find(tenant_id)
     if (!namespace) return false
@@ -205,11 +192,31 @@ export function containerDevices(parts: ContainerDeviceParts): ContainerDeviceRu
       if (names.has(name) || macs.has(mac) || (room !== 'all' && !room.includes(uid))) continue
       names.add(name)
       accepted = true
-      // A person may have been quicker, or the room may be used up: then it stays pending.
+      // A person may have decided, or the room may be used up: then it stays pending.
       await parts.accept(tenant_id, uid).catch((error: unknown) => parts.onError(uid, error))
     }
     return accepted
   }
+
+  async function removeUnlessUsed(row: DeviceRow): Promise<void> {
+    const { tenant_id, uid } = row
+    const removed = await audit.change(connecting(tenant_id), async (inside, record) => {
+      const { devices, sessions } = inside.of(tenant_id)
+      if ((await sessions.anyOfDevice(uid)) || !(await devices.remove(uid))) return false
+      record({ action: 'device.removed', target: { kind: 'device', id: uid, name: row.name } })
+      return true
+    })
+    if (!removed) return
+    presence.forget(uid)
+    bus.tell('device.changed', { tenant_id, uid, status: 'gone' })
+  }
+
+  return { bringUpToDate, add, acceptAll, removeUnlessUsed }
+}
+
+export function containerDevices(parts: ContainerDeviceParts): ContainerDeviceRules {
+  const { stores, clock } = parts
+  const { bringUpToDate, add, acceptAll, removeUnlessUsed } = listedChanges(parts)
 
   return {
     async settle(connector, list, engine) {
@@ -267,18 +274,5 @@ export function containerDevices(parts: ContainerDeviceParts): ContainerDeviceRu
         (await mine.ofConnector(connector)).filter(mayGiveUp).map(({ uid }) => uid),
       )
     },
-  }
-
-  async function removeUnlessUsed(row: DeviceRow): Promise<void> {
-    const { tenant_id, uid } = row
-    const removed = await audit.change(connecting(tenant_id), async (inside, record) => {
-      const { devices, sessions } = inside.of(tenant_id)
-      if ((await sessions.anyOfDevice(uid)) || !(await devices.remove(uid))) return false
-      record({ action: 'device.removed', target: { kind: 'device', id: uid, name: row.name } })
-      return true
-    })
-    if (!removed) return
-    presence.forget(uid)
-    bus.tell('device.changed', { tenant_id, uid, status: 'gone' })
   }
 }

@@ -1,24 +1,20 @@
-// The names and places of devices that are containers, whoever offers them: a connector, or an agent in its
+// The names and places of devices that are containers, offered by a connector or by an agent in its
 // connector mode. The device follows its container: it is renamed with it, unless a person named the device or
 // an accepted device has the name. When the container is gone for good, its device gives up name and place and
 // is `removed`; its record, tags and sessions stay for a successor under the same name.
-import type { Bus } from '../../bus/bus.ts'
-import { iso, type Clock } from '../../kit/clock.ts'
+import { iso } from '../../kit/clock.ts'
 import type { DeviceRow } from '../../storage/devices.ts'
-import type { Stores, StoresInTransaction } from '../../storage/stores.ts'
-import { theServer, type Audit, type AuditActor, type Recorder } from '../audit/audit.ts'
+import type { StoresInTransaction } from '../../storage/stores.ts'
+import { theServer, type AuditActor, type Recorder } from '../audit/audit.ts'
+import type { With } from '../audit/parts.ts'
+import { deviceActor } from './device-rows.ts'
 import { holdSlot } from './device-view.ts'
 import type { Presence } from './presence.ts'
 import type { Timeline } from './timeline.ts'
 
-export interface ContainerParts {
-  stores: Stores
-  audit: Audit
+export interface ContainerParts extends With<'stores' | 'audit' | 'bus' | 'clock'> {
   presence: Presence
-  bus: Bus
-  clock: Clock
   timeline: Pick<Timeline, 'note'>
-  /** Names could not be followed, because somebody else took one of them. */
   onTaken(error: unknown): void
 }
 
@@ -27,33 +23,32 @@ type CalledRow = ContainerRow & Pick<DeviceRow, 'status' | 'named'>
 
 export interface Containers {
   /**
-   * Gives accepted devices the names of their containers, as far as those are free: the devices of this
-   * connector, or those of agents (null).
+   * Renames accepted devices after their containers, where names are free: of this connector, or of agents
+   * (null).
    */
   followNames(tenant_id: string, connector: string | null): Promise<void>
-  /** Notes what the container of an agent is called now, and follows it. */
+  /** Stores the present name of an agent's container, and follows it. */
   called(row: DeviceRow, name: string): Promise<void>
-  /** The containers of these devices are gone for good, by the word of their engine or of the agent. */
+  /** According to their engine or the agent. */
   gone(tenant_id: string, uids: readonly string[], said?: AuditActor): Promise<void>
 }
 
-/** The actor of changes that follow from what an engine says. */
 export const connecting = (tenant_id: string): AuditActor => ({ ...theServer, name: 'connector', tenant_id })
 
-/** The columns that follow from its container's name. Names of devices that are not accepted need not differ. */
+/** Names of devices that are not accepted may coincide. */
 export function calledColumns(row: CalledRow, container: string) {
-  // A device from before names were followed: a name that does not fit is a person's.
+  // On a device from before names were followed, a name that does not fit is a person's.
   const named = row.container === '' && row.name !== container ? 1 : row.named
   return { container, named, name: named === 0 && row.status !== 'accepted' ? container : row.name } as const
 }
 
-/** A device that a person rejected or set back stays: their word counts for its successor, too. */
+/** A device that a person rejected or set back stays: the decision counts for its successor, too. */
 export const mayGiveUp = ({ status, decided }: Pick<DeviceRow, 'status' | 'decided'>): boolean =>
   status === 'accepted' || (status === 'pending' && decided === 0)
 
 /**
- * Which of the devices may take the names of their containers. A name is free when nobody has it, or when
- * whoever has it takes another one at the same time. So two devices may swap names, and three may rotate them.
+ * The devices that may take the names of their containers. A name is free when nobody has it, or when its
+ * owner takes another one at the same time, so that devices may swap or rotate names.
  */
 export function namesToTake<Row extends ContainerRow>(
   wanting: readonly Row[],
@@ -66,7 +61,6 @@ export function namesToTake<Row extends ContainerRow>(
     if (!wanted.has(row.container)) movers.set(row.uid, row)
     wanted.add(row.container)
   }
-  /** By the device that has a name: the one that wants it. */
   const waiting = new Map<string, string>()
   const blocked: string[] = []
   for (const [uid, { container }] of movers) {
@@ -75,7 +69,6 @@ export function namesToTake<Row extends ContainerRow>(
     waiting.set(holder, uid)
     if (!movers.has(holder)) blocked.push(uid)
   }
-  // A device that keeps its name blocks the one that waits for it.
   for (let uid = blocked.pop(); uid !== undefined; uid = blocked.pop()) {
     movers.delete(uid)
     const next = waiting.get(uid)
@@ -84,13 +77,13 @@ export function namesToTake<Row extends ContainerRow>(
   return [...movers.values()]
 }
 
-/** A name that no device can have, for the moment in which names are swapped. */
+/** No device can be called this; it stands in while names are swapped. */
 const parked = (uid: string): string => `/${uid}`
-/** Devices of removed containers without sessions that wait for a successor, of each connector. */
+/** Per connector, without sessions and waiting for a successor. */
 const mostGone = 1_000
 
-export function containers(parts: ContainerParts): Containers {
-  const { stores, audit, presence, bus, clock, timeline } = parts
+function following(parts: ContainerParts): Containers['followNames'] {
+  const { stores, audit, bus, timeline } = parts
 
   async function plan(
     inside: Pick<StoresInTransaction, 'of'>,
@@ -109,7 +102,7 @@ export function containers(parts: ContainerParts): Containers {
     record(renamed(row, after))
   }
 
-  /** Somebody may take one of the names in this moment: then the next list or report tries again. */
+  /** Somebody may take a name at this moment: then the next list or report tries again. */
   async function orTaken(...change: Parameters<typeof audit.change<DeviceRow[]>>): Promise<DeviceRow[]> {
     try {
       return await audit.change(...change)
@@ -121,7 +114,7 @@ export function containers(parts: ContainerParts): Containers {
   }
 
   async function followNames(tenant_id: string, connector: string | null): Promise<void> {
-    // Most of the time nothing is to be done, which costs no transaction.
+    // Mostly there is nothing to do, which costs no transaction.
     if ((await plan(stores, tenant_id, connector)).length === 0) return
     const moved = await orTaken(connecting(tenant_id), async (inside, record) => {
       const movers = await plan(inside, tenant_id, connector)
@@ -138,7 +131,14 @@ export function containers(parts: ContainerParts): Containers {
     }
   }
 
-  /** Decides about a device whose container is gone; undefined: the device stays as it is. */
+  return followNames
+}
+
+export function containers(parts: ContainerParts): Containers {
+  const { stores, audit, presence, bus, clock, timeline } = parts
+  const followNames = following(parts)
+
+  /** Undefined: the device stays as it is. */
   async function giveUp(
     inside: StoresInTransaction,
     record: Recorder,
@@ -173,17 +173,19 @@ export function containers(parts: ContainerParts): Containers {
     followNames,
 
     async called({ tenant_id, uid, remote_addr: source }, name) {
-      const actor: AuditActor = { actor: 'device', id: uid, name, source, request_id: '', tenant_id }
-      const status = await audit.change(actor, async (inside, record) => {
-        const mine = inside.of(tenant_id).devices
-        // A person may have named it in this moment.
-        const row = await mine.find(uid)
-        if (!row) return undefined
-        const next = calledColumns(row, name)
-        await mine.save(uid, next)
-        if (next.name !== row.name) record(renamed(row, next.name))
-        return row.status
-      })
+      const status = await audit.change(
+        deviceActor({ tenant_id, uid, name, source }),
+        async (inside, record) => {
+          const mine = inside.of(tenant_id).devices
+          // A person may have named it at this moment.
+          const row = await mine.find(uid)
+          if (!row) return undefined
+          const next = calledColumns(row, name)
+          await mine.save(uid, next)
+          if (next.name !== row.name) record(renamed(row, next.name))
+          return row.status
+        },
+      )
       if (status) bus.tell('device.changed', { tenant_id, uid, status })
       await followNames(tenant_id, null)
     },

@@ -1,18 +1,12 @@
-// Notes about devices. The audit log says who changed them and how long they are, not what they say: somebody
-// who takes a password out of them again wants it gone.
+// Notes about devices. The audit log has their author and length, not their text: a password that was taken
+// out of them must be gone.
 import type { DeviceNotes } from '@hawser/contract/device-notes'
 import { Failure } from '@hawser/contract/failures'
-import { iso, type Clock } from '../../kit/clock.ts'
+import { iso } from '../../kit/clock.ts'
 import type { DeviceNotesRow } from '../../storage/device-notes.ts'
-import type { Stores, StoresInTransaction } from '../../storage/stores.ts'
-import type { Audit } from '../audit/audit.ts'
+import type { StoresInTransaction } from '../../storage/stores.ts'
+import type { With } from '../audit/parts.ts'
 import type { Rules } from '../callers/rules.ts'
-
-export interface DeviceNotesParts {
-  stores: Stores
-  audit: Audit
-  clock: Clock
-}
 
 const shown = (row: DeviceNotesRow | undefined): DeviceNotes =>
   row
@@ -21,7 +15,7 @@ const shown = (row: DeviceNotesRow | undefined): DeviceNotes =>
 
 const lengthOf = (text: string) => ({ characters: [...text].length })
 
-export function deviceNotes({ stores, audit, clock }: DeviceNotesParts): Rules<'notes'> {
+export function deviceNotes({ stores, audit, clock }: With<'stores' | 'audit' | 'clock'>): Rules<'notes'> {
   /** Inside a transaction the device is locked, so that two first notes wait for each other. */
   async function mustFind(inside: Pick<StoresInTransaction, 'of'>, tenant_id: string, uid: string) {
     const device = await inside.of(tenant_id).devices.find(uid)

@@ -1,4 +1,4 @@
-// What may become of a device, by tables: every state, every wish and everything that can stand in the way.
+// The changes of a device, by tables: every state, every wish and everything that can stand in the way.
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { deviceStatuses, statusChanges, type DeviceStatus, type StatusChange } from '@hawser/contract/devices'

@@ -1,6 +1,5 @@
-// The transitions of a device's status. Pure: from the device, the change asked for and its surroundings
-// follows the outcome; the caller reads and writes. Accepting works from any state; leaving `accepted` ends
-// the device's live sessions.
+// The transitions of a device's status. Pure: the caller reads and writes. Accepting works from any state;
+// leaving `accepted` ends the device's live sessions.
 import type { DeviceStatus, StatusChange } from '@hawser/contract/devices'
 import { statusChanges } from '@hawser/contract/devices'
 import { Failure } from '@hawser/contract/failures'
@@ -8,28 +7,25 @@ import { hasRoom } from '../billing/device-limit.ts'
 
 export interface StatusContext {
   /**
-   * Another accepted device of the namespace with the same MAC: the same machine after a new installation, or
-   * one that claims to be it.
+   * Another accepted device with the same MAC: the same machine after a reinstallation, or one that claims to
+   * be it.
    */
   readonly sameMac:
     | {
         readonly uid: string
         readonly name: string
         readonly connected: boolean
-        /** One of both is a container of a connector, and has the id of the container instead of a MAC. */
+        /** One of both is a connector's container, with the container's id instead of a MAC. */
         readonly isContainer?: boolean
       }
     | undefined
-  /** Another accepted device of the namespace with the same name. */
   readonly sameName: { readonly uid: string } | undefined
   readonly accepted: number
   /** Below one: no limit. */
   readonly max_devices: number
   /** Slots that other, deleted devices still hold. */
   readonly kept?: number
-  /** Whether paying would lift the limit. */
   readonly billed?: boolean
-  /** The device's container was removed. */
   readonly isGone?: boolean
 }
 
@@ -38,6 +34,9 @@ export type Outcome =
   /** The device replaces an older one and gets its name, tags and history. */
   | { readonly kind: 'replace'; readonly status: 'accepted'; readonly replaces: string }
 
+export const endsSessions = (device: { status: DeviceStatus }, wanted: StatusChange): boolean =>
+  device.status === 'accepted' && wanted !== 'accept'
+
 export function change(
   device: { uid: string; status: DeviceStatus },
   wanted: StatusChange,
@@ -45,7 +44,7 @@ export function change(
 ): Outcome {
   const status = statusChanges[wanted]
   if (wanted !== 'accept' || device.status === 'accepted') {
-    return { kind: 'change', status, endsSessions: device.status === 'accepted' && status !== 'accepted' }
+    return { kind: 'change', status, endsSessions: endsSessions(device, wanted) }
   }
   const { sameMac, sameName } = around
   if (around.isGone)

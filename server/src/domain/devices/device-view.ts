@@ -1,35 +1,32 @@
-// Devices as the interface shows them: a row with its presence, the name of its namespace, whether it may be
-// accepted, and the device that it would replace.
+// Devices as the interface shows them: with presence, namespace name, whether they may be accepted, and the
+// device that they would replace.
+import { defined } from '@hawser/contract/defined'
 import type { Device } from '@hawser/contract/devices'
 import { Failure } from '@hawser/contract/failures'
 import { iso, minute_ms, type Clock } from '../../kit/clock.ts'
 import type { DeviceRow } from '../../storage/devices.ts'
 import type { Stores, StoresInTransaction } from '../../storage/stores.ts'
+import type { With } from '../audit/parts.ts'
 import { hasRoom, roomFor, type Room } from '../billing/device-limit.ts'
 import { slot_hold_ms } from '../billing/subscriptions.ts'
-import type { AgentUpdates } from './agent-updates.ts'
-import { budgetsOf } from './budgets.ts'
+import type { AgentStates } from './agent-states.ts'
+import { budgetsOf } from './budget-state.ts'
 import type { Presence } from './presence.ts'
 
-/** Turns rows into devices as the interface shows them; sessions use it for their devices, too. */
 export interface DeviceView {
   many(tenant_id: string, rows: readonly DeviceRow[]): Promise<Device[]>
 }
 
-/** A conflict of identities that was not seen for so long is over. */
+/** After this silence, a conflict of identities is over. */
 export const conflictQuiet_ms = 15 * minute_ms
 
-/** Deleted devices that still hold a slot of the namespace. */
 export const heldSlots = (
   inside: Pick<StoresInTransaction, 'of'>,
   tenant_id: string,
   clock: Clock,
 ): Promise<string[]> => inside.of(tenant_id).removedDevices.list(iso(clock.now() - slot_hold_ms))
 
-/**
- * Holds the slot of an accepted device that was just removed, where the number of devices is limited: a few slots
- * must not serve many devices in turn.
- */
+/** A deleted device holds its slot in a limited namespace: a few slots must not serve many devices in turn. */
 export async function holdSlot(
   inside: StoresInTransaction,
   { tenant_id, max_devices }: { tenant_id: string; max_devices: number },
@@ -43,7 +40,7 @@ export async function holdSlot(
   if (hasRoom({ accepted, kept, max_devices })) await removedDevices.keep(uid, iso(clock.now()))
 }
 
-/** The devices that the namespace has room for. Without a limit nothing needs to be counted. */
+/** Without a limit nothing needs to be counted. */
 export async function roomIn(
   stores: Stores,
   { tenant_id, max_devices }: { tenant_id: string; max_devices: number },
@@ -62,11 +59,9 @@ export function deviceView({
   presence,
   updates,
   clock,
-}: {
-  stores: Stores
+}: With<'stores' | 'clock'> & {
   presence: Presence
-  updates: Pick<AgentUpdates, 'shown'>
-  clock: Clock
+  updates: Pick<AgentStates, 'shown'>
 }): DeviceView {
   return {
     async many(tenant_id, rows) {
@@ -106,17 +101,16 @@ export function deviceView({
         acceptable: row.status !== 'accepted' && (room === 'all' || room.includes(row.uid)),
       })
       return rows.map((row) => {
-        const replaces = row.status === 'accepted' ? undefined : holders.get(row.mac)
         const budget = budgets.get(row.uid)
-        const agent = updates.shown(row, budget?.stopsUpdates)
-        const conflict = conflictOf(row)
         return {
           ...shown(row),
-          ...(agent ? { agent } : {}),
-          ...(row.ping_s > 0 ? { ping_interval: row.ping_s } : {}),
-          ...(replaces ? { replaces } : {}),
-          ...(budget ? { data_budget: budget.shown } : {}),
-          ...(conflict ? { conflict } : {}),
+          ...defined({
+            agent: updates.shown(row, budget?.stopsUpdates),
+            ping_interval: row.ping_s > 0 ? row.ping_s : undefined,
+            replaces: row.status === 'accepted' ? undefined : holders.get(row.mac),
+            data_budget: budget?.shown,
+            conflict: conflictOf(row),
+          }),
         }
       })
     },

@@ -1,13 +1,12 @@
-// The reason why a device waits, in a sentence for its page: somebody who accepts it, and what stands in the way of
-// that, or a name that another device has. Nothing is decided here; device-status.ts and containers.ts do that.
+// Why a device waits, as a sentence for its page: who has to accept it and what prevents that, or whose name
+// it wants. device-status.ts and containers.ts decide.
 import { part, say, type Sentence, type SentencePart } from '@hawser/contract/sentences'
-import type { Clock } from '../../kit/clock.ts'
 import type { DeviceRow } from '../../storage/devices.ts'
-import type { Stores } from '../../storage/stores.ts'
+import type { With } from '../audit/parts.ts'
 import { roomIn } from './device-view.ts'
 
-export function deviceWaiting({ stores, clock }: { stores: Stores; clock: Clock }) {
-  /** What accepting the device would meet now. */
+export function deviceWaiting({ stores, clock }: With<'stores' | 'clock'>) {
+  /** The obstacles to accepting the device now. */
   async function obstacles(row: DeviceRow): Promise<SentencePart[]> {
     const { tenant_id, uid, name, mac } = row
     const mine = stores.of(tenant_id).devices
@@ -23,7 +22,6 @@ export function deviceWaiting({ stores, clock }: { stores: Stores; clock: Clock 
     ]
   }
 
-  /** Who is to accept the device. */
   async function acceptor(row: DeviceRow, blocked: boolean): Promise<SentencePart> {
     const connector =
       row.connector === null ? undefined : await stores.of(row.tenant_id).connectors.find(row.connector)

@@ -1,31 +1,22 @@
-// Enrolment keys as members manage them, and the login key of a namespace. An enrolment key is parsed before
-// it is stored and must be as strong as a public key. The login key is created when it is first needed and
-// stored sealed; only its public half ever leaves the server.
+// Enrolment keys as members manage them, and a namespace's login key. An enrolment key must be as strong as a
+// public key. The login key is created when first needed and stored sealed; only its public half leaves the
+// server.
 import { createPrivateKey, generateKeyPair, type KeyObject } from 'node:crypto'
 import { promisify } from 'node:util'
 import { Failure } from '@hawser/contract/failures'
 import { mostEnrolmentKeys, type EnrolmentKey } from '@hawser/contract/enrolment-keys'
-import type { Bus } from '../../bus/bus.ts'
-import { iso, type Clock } from '../../kit/clock.ts'
-import type { Vault } from '../../kit/secrets.ts'
-import type { Stores } from '../../storage/stores.ts'
+import { iso } from '../../kit/clock.ts'
 import { fingerprintSha256, soundKey, type KeyReader } from '../access/public-keys.ts'
-import type { Audit } from '../audit/audit.ts'
+import type { With } from '../audit/parts.ts'
 import type { Rules } from '../callers/rules.ts'
 
-export interface EnrolmentKeyParts {
-  stores: Stores
-  audit: Audit
-  vault: Vault
-  bus: Bus
-  clock: Clock
+export interface EnrolmentKeyParts extends With<'stores' | 'audit' | 'vault' | 'bus' | 'clock'> {
   keys: KeyReader
-  /** The public half as OpenSSH writes it, and its SHA-256 fingerprint. */
   shown(key: KeyObject, comment: string): { public_key: string; fingerprint: string }
 }
 
 export interface EnrolmentKeyRules extends Rules<'enrolmentKeys'> {
-  /** The key with which the gateway logs in on devices of the namespace that have no agent. */
+  /** The key with which the gateway logs in on the namespace's devices without an agent. */
   loginKeyOf(tenant_id: string): Promise<KeyObject>
 }
 

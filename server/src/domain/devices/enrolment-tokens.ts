@@ -1,27 +1,24 @@
-// Enrolment tokens as members manage them. Only the SHA-256 of a token is stored, which is enough for a
-// random text. What a device does with one is in joining.ts.
+// Enrolment tokens as members manage them; joining.ts uses them. Storing only the SHA-256 is enough for a
+// random text.
 import { Failure } from '@hawser/contract/failures'
 import { mostEnrolmentTokens, usualToken, type EnrolmentToken } from '@hawser/contract/enrolment-tokens'
-import { day_ms, iso, type Clock } from '../../kit/clock.ts'
+import { day_ms, iso } from '../../kit/clock.ts'
 import { newBase32, newUuid } from '../../kit/ids.ts'
 import { hashOf } from '../../kit/secrets.ts'
 import type { EnrolmentTokenRow } from '../../storage/enrolment-tokens.ts'
-import type { Stores } from '../../storage/stores.ts'
-import type { Audit } from '../audit/audit.ts'
+import type { With } from '../audit/parts.ts'
 import type { Rules } from '../callers/rules.ts'
-
-export interface EnrolmentTokenParts {
-  stores: Stores
-  audit: Audit
-  clock: Clock
-}
 
 function present(row: EnrolmentTokenRow): EnrolmentToken {
   const { hash: _, ...shown } = row
   return { ...shown, accept: row.accept === 1, tags: JSON.parse(row.tags) as string[] }
 }
 
-export function enrolmentTokens({ stores, audit, clock }: EnrolmentTokenParts): Rules<'enrolmentTokens'> {
+export function enrolmentTokens({
+  stores,
+  audit,
+  clock,
+}: With<'stores' | 'audit' | 'clock'>): Rules<'enrolmentTokens'> {
   return {
     async list({ query }, { tenant_id }) {
       const { items, total } = await stores.of(tenant_id).enrolmentTokens.list(query)

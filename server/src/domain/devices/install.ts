@@ -1,15 +1,14 @@
-// The script that installs an agent on a device. It looks whether there is an agent for this machine, fetches
-// it from this server, unpacks it and runs `hawser-agent install`, which enrols the device and keeps the
-// agent running. Where no agent fits, the script says so and prints what works there instead: the device's
-// own SSH, or ShellHub's agent. It needs a POSIX shell (dash, bash, busybox), and curl or wget.
+// The script that installs an agent: it fetches this machine's agent from the server, unpacks it and runs
+// `hawser-agent install`, which enrols the device and runs the agent. Where no agent fits, it prints what
+// works instead: the device's own SSH, or ShellHub's agent. It needs a POSIX shell (dash, bash, busybox), and
+// curl or wget.
 
 export interface Install {
-  /** The address that agents are to use, with its scheme. */
+  /** With its scheme. */
   server: string
-  /** Where devices without an agent connect to, as the server announces it: host:port. */
+  /** host:port for devices without an agent. */
   ssh: string
   tenant_id?: string
-  /** An enrolment token. */
   token?: string
   keepalive_interval?: string
   preferred_hostname?: string
@@ -194,7 +193,7 @@ END
   fi
   cat >&2 <<END
 
-Both are described in the guide for small devices (docs/guides/small-devices.md).
+Both are described in the guide for devices without an agent (docs/guides/without-an-agent.md).
 END
   exit 1
 }

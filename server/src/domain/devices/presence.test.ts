@@ -100,9 +100,9 @@ async function start(devices = 1) {
     opened,
     stores,
     presence,
-    /** What an answer would say now. */
+    /** The presence that an answer would have now. */
     now: async (number = 0) => presence.of((await mine.find(uidOf(number)))!),
-    /** What is written. */
+    /** The presence in the database. */
     async written(number = 0) {
       const { last_seen, online } = (await mine.find(uidOf(number)))!
       return { last_seen, online: online === 1 }
@@ -315,4 +315,22 @@ test('a failed write is reported and made up for by a later turn', async () => {
   expect(here.errors).not.toEqual([])
   await rename('elsewhere', 'devices')
   await eventually(async () => expect((await here.written()).online).toBe(true))
+})
+
+test('a device whose tunnel closes while the database is away is written as offline when it is back', async () => {
+  await using here = await start()
+  const rename = (from: string, to: string) =>
+    sql.raw(`alter table ${from} rename to ${to}`).execute(here.opened.db)
+  here.presence.up(uidOf(0), 0)
+  await here.presence.settle()
+  await rename('devices', 'elsewhere')
+  await here.presence.down(uidOf(0), 0)
+  // The answers must not depend on what was written before, however long it takes.
+  here.clock.forward(2 * online_ms)
+  await here.presence.settle()
+  expect(here.errors).toHaveLength(1)
+  await rename('elsewhere', 'devices')
+  await eventually(async () => expect((await here.written()).online).toBe(false))
+  expect((await here.now()).online).toBe(false)
+  expect(await here.counted()).toBe(0)
 })

@@ -6,15 +6,14 @@
 // `last_seen` follows the clock, because its pings may be minutes apart; when the tunnel is lost, the time of
 // the last ping counts. With several nodes a device belongs to the one that has its tunnel. Then only that
 // node's memory counts, and the others know what was written; a change of online is written within a second.
-// A write that fails is made again every second until it succeeds; going offline is then still written before
+// A write that fails is tried again every second until it succeeds; going offline is then still written before
 // whatever came after it. Heartbeats by HTTP calls may arrive at any node.
-import type { Bus } from '../../bus/bus.ts'
-import { iso, type Clock } from '../../kit/clock.ts'
+import { iso } from '../../kit/clock.ts'
+import { WriteTurns, type WriteReport } from '../../kit/write-behind.ts'
 import type { PresenceRow } from '../../storage/presence.ts'
-import type { Stores } from '../../storage/stores.ts'
+import type { With } from '../audit/parts.ts'
 
 export const online_ms = 120_000
-/** `last_seen` of a device with a tunnel is never older. */
 const refresh_ms = 90_000
 const flush_every_ms = 1000
 const batch = 1000
@@ -22,12 +21,10 @@ const longest_lag_s = 300
 
 interface Heartbeat {
   last_seen: number
-  /** When the device itself was last heard. */
   heard_at: number
   online: boolean
-  /** Whether this node has the device's tunnel. */
   tunnel: boolean
-  /** The tunnel's number among all nodes; 0 when there are no others. */
+  /** 0 when there are no other nodes. */
   number: number
 }
 
@@ -36,23 +33,22 @@ export interface Presence extends AsyncDisposable {
   adopt(rows: readonly { uid: string; last_seen: string }[]): void
   /** A heartbeat by a call. */
   seen(uid: string): void
-  /** A heartbeat through the device's tunnel of this number; 0 when there are no other nodes. */
+  /** A heartbeat through the tunnel of this number; 0 when there are no other nodes. */
   up(uid: string, number: number): void
   /**
    * The tunnel closed: the device is offline until its next heartbeat. Resolves after the first attempt to
-   * write that; later attempts follow until it is written.
+   * write that; others follow until it is written.
    */
   down(uid: string, number: number): Promise<void>
-  /** The device is offline until its next heartbeat. Written before this resolves; throws if it cannot be. */
+  /** The device is offline until its next heartbeat. Resolves once that is written, or throws. */
   offline(uid: string): Promise<void>
-  /** The present state of a stored device. */
   of(row: { uid: string; last_seen: string; online: 0 | 1; node: string }): {
     last_seen: string
     online: boolean
   }
-  /** When this node last heard the device itself, in milliseconds since 1970; undefined: it does not know. */
+  /** In milliseconds since 1970, by this node; undefined: unknown. */
   heardAt(uid: string): number | undefined
-  /** Drops a device that was deleted, or whose tunnel another node has now. */
+  /** For a device that was deleted, or whose tunnel another node has. */
   forget(uid: string): void
   /** Writes all devices with a tunnel here as online, after another node wrote them as offline. */
   revive(): Promise<void>
@@ -60,52 +56,42 @@ export interface Presence extends AsyncDisposable {
   settle(): Promise<void>
 }
 
-export interface PresenceParts {
-  stores: Stores
-  clock: Clock
-  bus: Bus
+export interface PresenceParts
+  extends Pick<WriteReport, 'onError' | 'onRecovered'>, With<'stores' | 'clock' | 'bus'> {
   /** The id of this node; empty when there are no others. */
   node: string
-  onError: (error: unknown) => void
 }
 
-/** What is not written yet, in the order in which it must be: departures, changes of online, `last_seen`. */
-interface Unwritten {
-  /** Devices that went offline, each until that is written. */
+/** Changes to write, in the order in which they must be: departures, changes of online, `last_seen`. */
+interface Unwritten extends AsyncDisposable {
   readonly departures: Map<string, PresenceRow>
-  /** Devices whose change of online is not written yet. */
   readonly urgent: Set<string>
-  /** Devices of which only `last_seen` is not written yet. */
   readonly late: Set<string>
   readonly size: number
   has(uid: string): boolean
   drop(uid: string): void
   /** Runs writes one after the other, in the order in which they were decided. */
   inTurn<T>(work: () => Promise<T>): Promise<T>
-  /**
-   * Writes what waits, with at most `most` of `late`. Callers who come before the turn begins share it. What
-   * cannot be written waits for a later one.
-   */
+  /** Attempts to write what waits, with at most `most` of `late`. Callers share a turn. */
   flush(most?: number): Promise<void>
 }
 
 function unwritten(
-  { stores, bus, node, onError }: PresenceParts,
+  { stores, bus, node, ...report }: PresenceParts,
   heartbeats: ReadonlyMap<string, Heartbeat>,
 ): Unwritten {
   const departures = new Map<string, PresenceRow>()
   const urgent = new Set<string>()
   const late = new Set<string>()
-  let writing: Promise<unknown> = Promise.resolve()
-  /** The turn that has not begun yet, and how many of `late` it takes. */
-  let next: Promise<void> | undefined
-  let mostLate = 0
-
-  function inTurn<T>(work: () => Promise<T>): Promise<T> {
-    const done = writing.then(work)
-    writing = done.catch(() => undefined)
-    return done
-  }
+  let mostLate: number | undefined
+  const turns = new WriteTurns({
+    delay_ms: flush_every_ms,
+    // Whether devices are shown as online depends on it.
+    longestPause_ms: flush_every_ms,
+    ...report,
+    write: turn,
+  })
+  const usualMost = (): number => Math.max(batch, Math.ceil(late.size / longest_lag_s))
 
   async function write(rows: PresenceRow[]): Promise<void> {
     for (let start = 0; start < rows.length; start += batch)
@@ -142,14 +128,15 @@ function unwritten(
     }
   }
 
-  async function turn(): Promise<void> {
-    next = undefined
-    const most = mostLate
-    mostLate = 0
+  async function turn(): Promise<boolean> {
+    const most = mostLate ?? usualMost()
+    mostLate = undefined
     await writeDepartures()
     for (const uid of urgent) late.delete(uid)
     await writeFrom(urgent, Infinity)
     await writeFrom(late, most)
+    // The ticks of presence make further turns.
+    return false
   }
 
   return {
@@ -165,12 +152,35 @@ function unwritten(
       urgent.delete(uid)
       late.delete(uid)
     },
-    inTurn,
-    flush(most = Math.max(batch, Math.ceil(late.size / longest_lag_s))) {
-      mostLate = Math.max(mostLate, most)
-      next ??= inTurn(turn).catch(onError)
-      return next
+    inTurn: (work) => turns.inTurn(work),
+    flush(most = usualMost()) {
+      mostLate = Math.max(mostLate ?? 0, most)
+      return turns.run()
     },
+    [Symbol.asyncDispose]() {
+      mostLate = Infinity
+      return turns.close()
+    },
+  }
+}
+
+/**
+ * Marks devices as offline whose last heartbeat is too old, and drops them once that is written. Those with a
+ * tunnel do not expire.
+ */
+function expire(now: number, heartbeats: Map<string, Heartbeat>, waiting: Unwritten): void {
+  for (const [uid, heartbeat] of heartbeats) {
+    if (heartbeat.last_seen > now - refresh_ms) break
+    if (heartbeat.tunnel && heartbeat.online) {
+      heartbeats.delete(uid)
+      heartbeats.set(uid, heartbeat)
+      heartbeat.last_seen = now
+      waiting.late.add(uid)
+    } else if (heartbeat.last_seen > now - online_ms) continue
+    else if (heartbeat.online) {
+      heartbeat.online = false
+      waiting.urgent.add(uid)
+    } else if (!waiting.has(uid)) heartbeats.delete(uid)
   }
 }
 
@@ -182,26 +192,6 @@ export function presence(parts: PresenceParts): Presence {
   const heartbeats = new Map<string, Heartbeat>()
   const waiting = unwritten(parts, heartbeats)
   const { departures, urgent, late, flush } = waiting
-
-  /**
-   * Marks devices as offline whose last heartbeat is too old, and drops them once that is written. Those with
-   * a tunnel are seen as long as they have it.
-   */
-  function expire(now: number): void {
-    for (const [uid, heartbeat] of heartbeats) {
-      if (heartbeat.last_seen > now - refresh_ms) break
-      if (heartbeat.tunnel && heartbeat.online) {
-        heartbeats.delete(uid)
-        heartbeats.set(uid, heartbeat)
-        heartbeat.last_seen = now
-        late.add(uid)
-      } else if (heartbeat.last_seen > now - online_ms) continue
-      else if (heartbeat.online) {
-        heartbeat.online = false
-        urgent.add(uid)
-      } else if (!waiting.has(uid)) heartbeats.delete(uid)
-    }
-  }
 
   function note(uid: string, tunnel: boolean, number = 0): void {
     const known = heartbeats.get(uid)
@@ -223,8 +213,8 @@ export function presence(parts: PresenceParts): Presence {
     }
   }
 
-  // A device that went offline on another node has no tunnel here: what this node remembers is out of date,
-  // and so is what it may be writing at this moment.
+  // A device that went offline on another node has no tunnel here: this node's memory, and what it may be
+  // writing now, are out of date.
   const subscription = bus.hear('device.offline', ({ node: from, uid }) => {
     const heartbeat = heartbeats.get(uid)
     if (from === node || heartbeat?.tunnel !== false || departures.has(uid)) return
@@ -232,7 +222,7 @@ export function presence(parts: PresenceParts): Presence {
     departures.set(uid, { uid, last_seen: iso(heartbeat.last_seen), online: false })
   })
 
-  /** Marks a device as offline in memory at once; gives the heartbeat that was its last. */
+  /** Returns the last heartbeat. */
   function leave(uid: string): Heartbeat | undefined {
     const heartbeat = heartbeats.get(uid)
     urgent.delete(uid)
@@ -247,7 +237,7 @@ export function presence(parts: PresenceParts): Presence {
   }
 
   const timer = setInterval(() => {
-    expire(clock.now())
+    expire(clock.now(), heartbeats, waiting)
     if (waiting.size > 0) void flush()
   }, flush_every_ms)
   timer.unref()
@@ -302,7 +292,7 @@ export function presence(parts: PresenceParts): Presence {
     async [Symbol.asyncDispose]() {
       clearInterval(timer)
       subscription[Symbol.dispose]()
-      await flush(Infinity)
+      await waiting[Symbol.asyncDispose]()
     },
   }
 }

@@ -1,36 +1,34 @@
-// What devices report through their tunnels, and what they are told there. Our own agents do this instead of
-// calling Auth device again and again: they report what has changed, and the server tells them of a new name,
-// a new status or an update that was asked for. It means the same as the call, for a device that is enrolled.
+// Reports of our own agents through their tunnels, and the answers. They replace repeated calls of Auth
+// device for an enrolled device: agents report changes, and the server sends a new name, a new status or a
+// requested update.
 import type { AgentReport } from '@hawser/contract/agents'
+import { defined } from '@hawser/contract/defined'
 import type { DeviceNews, DeviceReport } from '@hawser/contract/reports'
-import type { Bus } from '../../bus/bus.ts'
 import type { Limiter } from '../../kit/limiter.ts'
 import type { DeviceRow } from '../../storage/devices.ts'
-import type { Stores } from '../../storage/stores.ts'
-import type { AuditActor } from '../audit/audit.ts'
-import type { AgentUpdates } from './agent-updates.ts'
+import type { With } from '../audit/parts.ts'
+import type { AgentStates } from './agent-states.ts'
 import { mayGiveUp, type Containers } from './containers.ts'
-import { infoColumns, nameFrom } from './enrolment.ts'
+import { infoColumns, nameFrom } from './device-facts.ts'
+import { deviceActor } from './device-rows.ts'
 import type { Joining } from './joining.ts'
 import type { Timeline } from './timeline.ts'
 
-export interface ReportParts {
-  stores: Stores
-  bus: Bus
-  updates: Pick<AgentUpdates, 'reported' | 'answer'>
+export interface ReportParts extends With<'stores' | 'bus'> {
+  updates: Pick<AgentStates, 'reported' | 'answer'>
   containers: Pick<Containers, 'called' | 'gone'>
   joining: Pick<Joining, 'comeBack'>
   timeline: Pick<Timeline, 'note'>
-  /** Limits how often a device changes its name or status by what it says. */
+  /** Limits how often a device changes its name or status by its reports. */
   changes: Limiter
-  /** Agents may not let more seconds pass between two pings. */
+  /** The longest time between two pings. */
   longestPing_s: number
 }
 
 export interface DeviceReports {
   /**
-   * Saves what is new about the device and returns what its agent should know. `said` is all that the agent
-   * has reported so far. Undefined: the device is gone.
+   * Saves what is new and returns what the agent should know. `said`: everything that the agent has reported
+   * so far. Undefined: the device is gone.
    */
   take(
     device: { readonly uid: string; readonly tenant_id: string },
@@ -50,8 +48,8 @@ export function deviceReports({
   longestPing_s,
 }: ReportParts): DeviceReports {
   /**
-   * Follows the container of an agent: what it is called, that it is gone, or that it is there again. Only a
-   * tunnel says so, which has proved the device's key; Auth device may be called by whoever knows the device.
+   * Follows the container of an agent: its name, its removal, its return. Only a tunnel reports that, because
+   * it has proved the device's key; Auth device is open to anyone who knows the device.
    */
   async function asContainer(row: DeviceRow, said: DeviceReport): Promise<DeviceRow | undefined> {
     const { tenant_id, uid, container } = row
@@ -60,9 +58,7 @@ export function deviceReports({
     const isBack = !isGone && row.status === 'removed'
     const isRenamed = !isGone && name !== null && name !== container
     if (!(isGone ? mayGiveUp(row) : isBack || isRenamed) || changes.take(uid) > 0) return row
-    const source = row.remote_addr
-    const device: AuditActor = { actor: 'device', id: uid, name: row.name, source, request_id: '', tenant_id }
-    if (isGone) await containers.gone(tenant_id, [uid], device)
+    if (isGone) await containers.gone(tenant_id, [uid], deviceActor({ ...row, source: row.remote_addr }))
     if (isRenamed) await containers.called(row, name)
     if (isBack) {
       const { status } = await joining.comeBack(row)
@@ -78,7 +74,7 @@ export function deviceReports({
       if (!row) return undefined
       const agent = agentIn(said)
       const facts: Partial<DeviceRow> = {
-        ...(source === undefined ? {} : { remote_addr: source }),
+        ...defined({ remote_addr: source }),
         ...(said.info ? { ...infoColumns(said.info), ...updates.reported(agent, row) } : {}),
       }
       const next = { ...row, ...facts, ping_s: Math.min(said.ping_s ?? row.ping_s, longestPing_s) }
@@ -90,7 +86,7 @@ export function deviceReports({
         })
       const now = isAgents(row) ? await asContainer(row, said) : row
       if (!now) return undefined
-      // Auth device remembers facts, on every node.
+      // Auth device caches facts, on every node.
       if (changed.length > 0) bus.tell('device.changed', { tenant_id, uid, status: now.status })
       const request =
         now.status === 'accepted' && next.update_asked_at !== null
@@ -99,7 +95,7 @@ export function deviceReports({
       return {
         name: now.name,
         status: now.status,
-        ...(agent ? { agent: updates.answer(agent, next.info_arch, request) } : {}),
+        ...defined({ agent: agent && updates.answer(agent, next.info_arch, request) }),
         ping: { learnt_s: row.ping_s, longest_s: longestPing_s },
       }
     },
@@ -111,5 +107,5 @@ function agentIn({ info, agent }: DeviceReport): AgentReport | undefined {
   return info?.version?.startsWith('hawser-') === true ? agent : undefined
 }
 
-/** The containers of a connector are followed by the word of its engine. */
+/** A connector's containers follow their engine instead. */
 const isAgents = ({ container, connector }: DeviceRow): boolean => container !== null && connector === null

@@ -1,24 +1,21 @@
-// Tags of the whole namespace: listing them, and renaming or removing one everywhere in one transaction. An
-// active firewall rule whose last tag is deleted would match nothing and silently stop denying. Such a rule
-// becomes inactive and the answer says so; therefore only callers who may write the rule may delete the tag.
-// A tag that no device has any more still exists in a rule, which matches the next device that gets the tag.
+// Tags of a namespace: listed, and renamed or removed everywhere in one transaction. An active firewall rule
+// that lost its last tag would silently stop denying. So it becomes inactive, the answer says so, and only
+// callers who may write the rule may delete the tag. A rule with a tag that no device has matches the next
+// device that gets it.
 import { rank } from '@hawser/contract/access'
 import { Failure } from '@hawser/contract/failures'
-import type { Stores, StoresInTransaction } from '../../storage/stores.ts'
-import type { Audit } from '../audit/audit.ts'
+import type { StoresInTransaction } from '../../storage/stores.ts'
+import type { With } from '../audit/parts.ts'
 import type { Rules } from '../callers/rules.ts'
 import { noticeOf, readFilter, tagsInUse, type Deactivated } from '../access/tag-use.ts'
 
-export interface TagParts {
-  stores: Stores
-  audit: Audit
+export interface TagParts extends With<'stores' | 'audit'> {
   onDeactivated: (about: Deactivated) => void
 }
 
 export function tags({ stores, audit, onDeactivated }: TagParts): Rules<'tags'> {
   /**
-   * Applies a change to every list that has the tag; gives the ids of the firewall rules that became
-   * inactive.
+   * Applies a change to every list that has the tag; returns the ids of firewall rules that became inactive.
    */
   async function everywhere(
     inside: StoresInTransaction,
@@ -92,7 +89,6 @@ export function tags({ stores, audit, onDeactivated }: TagParts): Rules<'tags'> 
         const deactivated = await everywhere(inside, tenant_id, tag, (tags) =>
           tags.filter((other) => other !== tag),
         )
-        // The throw rolls the transaction back, so that nothing is changed.
         if (deactivated.length > 0 && rank(role) < rank('administrator'))
           throw new Failure('roleTooLow', {
             message: `These firewall rules have no other tag and would become inactive, which takes an administrator: ${deactivated.join(', ')}.`,

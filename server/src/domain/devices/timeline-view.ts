@@ -1,17 +1,16 @@
-// The timeline of a device in words. Pure: what was noted goes in, newest first, and sentences come out. Changes of
-// address, version and boot are found here, by comparing each connection with the one before it.
+// The timeline of a device in words. Pure. Comparing each connection with the one before reveals changes of
+// address, version and boot.
+import { defined } from '@hawser/contract/defined'
 import type { LeavingReason } from '@hawser/contract/reports'
 import { part, say, type Sentence, type SentencePart } from '@hawser/contract/sentences'
 import type { TimelineEvent } from '@hawser/contract/timeline'
 import { iso, second_ms } from '../../kit/clock.ts'
 import { safeText } from '../../kit/log.ts'
 
-/** What can happen to a device, as it is noted. */
 export type DeviceHappening =
   | {
       readonly kind: 'up'
       readonly source?: string | undefined
-      /** Of its agent. */
       readonly version?: string | undefined
     }
   | {
@@ -20,13 +19,13 @@ export type DeviceHappening =
       readonly reason: string
       readonly detail?: string | undefined
       readonly lasted_s: number
-      /** When the device was last heard, if it was lost because it was silent. */
+      /** For a tunnel that was lost in silence. */
       readonly heard_at?: string | undefined
     }
   /** A tunnel that could not prove itself. */
   | { readonly kind: 'refused' }
   | { readonly kind: 'round-trip'; readonly ms: number }
-  /** What the agent said when it had connected. */
+  /** The agent's report on connecting. */
   | {
       readonly kind: 'said'
       readonly boot_id?: string | undefined
@@ -40,16 +39,16 @@ export type DeviceHappening =
   | { readonly kind: 'flapping'; readonly times: number }
   | { readonly kind: 'status'; readonly status: string }
   | { readonly kind: 'renamed'; readonly before: string; readonly after: string }
-  /** By the word of its engine or agent, which may change as often as these like. */
+  /** By its engine or agent, as often as that likes. */
   | { readonly kind: 'followed-status'; readonly status: string }
   | { readonly kind: 'followed-name'; readonly before: string; readonly after: string }
 
 export type PastHappening = DeviceHappening & { readonly at: string }
 
-/** A clock that is less wrong is right: messages take time. */
+/** Messages take time, so a smaller difference is none. */
 const leastSkew_s = 5
 
-/** What was last known of a device while its timeline is read, oldest first. */
+/** The last known facts of a device while its timeline is read, oldest first. */
 interface Before {
   source?: string | undefined
   version?: string | undefined
@@ -57,7 +56,6 @@ interface Before {
   ahead_s?: number | undefined
 }
 
-/** Newest first, as they came. */
 export function present(happenings: readonly PastHappening[]): TimelineEvent[] {
   const before: Before = {}
   return happenings
@@ -85,7 +83,7 @@ function inWords(happening: PastHappening, before: Before): TimelineEvent[] {
       return [
         event(at, 'disconnected', [ending(happening), part('had-lasted', { lasted_s })], {
           reason,
-          ...(detail === undefined ? {} : { detail }),
+          ...defined({ detail }),
           seconds: lasted_s,
         }),
       ]
@@ -133,7 +131,7 @@ function connected({ at, source, version }: PastHappening & { kind: 'up' }, befo
     events.push(event(at, 'address', [part('address-changed', change)], change))
   }
   if (version && former !== undefined && former !== version) {
-    // A device says any version.
+    // A device may report any version.
     const change = { before: safeText(former), after: safeText(version) }
     events.push(event(at, 'version', [part('agent-changed', change)], change))
   }
@@ -169,7 +167,7 @@ function aboutClock(ahead_s: number): SentencePart {
 
 type Down = PastHappening & { kind: 'down' }
 
-/** How long the device had been silent when the server saw that the tunnel was gone. */
+/** How long the device had been silent when the server noticed the loss. */
 const silence_s = ({ at, heard_at }: Down): number =>
   heard_at === undefined ? 0 : Math.max(0, Math.round((Date.parse(at) - Date.parse(heard_at)) / second_ms))
 
@@ -194,10 +192,8 @@ function ending(down: Down): SentencePart {
   }
 }
 
-/** The device has another tunnel then. */
 const goesOn = new Set(['replaced', 'moved'])
 
-/** Newest first. */
 export function whyOffline(happenings: readonly PastHappening[]): Sentence | undefined {
   const last = happenings.find((one) => one.kind === 'up' || (one.kind === 'down' && !goesOn.has(one.reason)))
   if (last?.kind === 'up') return say(part('offline-server-lost', { up_at: last.at }))

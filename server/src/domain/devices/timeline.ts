@@ -1,63 +1,56 @@
-// What happened to devices, for the people who ask why one is offline. Events come from tunnels, from agents'
-// reports and from members; they are written in batches, a second late at most. A device that connects and
-// disconnects all the time must not fill or slow anything: of its events so many a minute are kept, the others are
-// counted, and the newest of them is kept at the end of the minute, so that the last word is right. The database
-// keeps `timelineEvents_most` of each device: whoever has a device's token can neither push out what happened in the
-// day before, nor changes of version, conflicts and what members did.
+// The timeline of devices, for people who ask why one is offline. Events come from tunnels, agents' reports
+// and members and are written in batches, at most a second late. A device that reconnects all the time must
+// not fill or slow anything: a few of its events a minute are stored, others counted, and the minute's newest
+// is stored at its end, so that the last word is right. The database has `timelineEvents_most` of each
+// device; the holder of a device's token can push out neither the day before, nor changes of version,
+// conflicts and members' actions.
+import { defined } from '@hawser/contract/defined'
 import type { ConnectionReport, DeviceReport } from '@hawser/contract/reports'
 import type { Sentence } from '@hawser/contract/sentences'
 import { timelineEvents_most, type TimelineEvent } from '@hawser/contract/timeline'
-import { iso, minute_ms, second_ms, type Clock } from '../../kit/clock.ts'
+import { iso, minute_ms, second_ms } from '../../kit/clock.ts'
 import { safeText } from '../../kit/log.ts'
+import { WriteBehind, type WriteReport } from '../../kit/write-behind.ts'
 import type { DeviceEvent, KeptEvents } from '../../storage/device-events.ts'
 import type { DeviceRow } from '../../storage/devices.ts'
-import type { Stores } from '../../storage/stores.ts'
+import type { ClosedTunnel } from '../../tunnel/registry.ts'
+import type { With } from '../audit/parts.ts'
 import { present, whyOffline, type DeviceHappening, type PastHappening } from './timeline-view.ts'
 
-export interface TimelineParts {
-  stores: Stores
-  clock: Clock
-  onError(error: unknown): void
-  /** So many events were lost, because the database was away for long. */
-  onDropped(events: number): void
-}
-
 export interface Timeline extends AsyncDisposable {
-  /** Something happened to the device, and is written soon. */
   note(uid: string, happening: DeviceHappening): void
-  /** Notes what of an agent's report is about its connection. */
+  /** `heard_at`: when a silent device was last heard. */
+  tunnelEnded(uid: string, closed: ClosedTunnel, heard_at: number | undefined): void
+  /** Notes what a report says about its connection. */
   heard(uid: string, report: DeviceReport): void
   /** Newest first. */
   of(tenant_id: string, uid: string, most: number): Promise<TimelineEvent[]>
-  /** Why the device is offline; undefined: nothing is known about that. */
+  /** Undefined: unknown. */
   offlineReason(device: Pick<DeviceRow, 'tenant_id' | 'uid'>): Promise<Sentence | undefined>
-  /** Writes what waits; also done every second. */
+  /** One attempt to write what waits; also made every second. */
   flush(): Promise<void>
 }
 
-/** What a device did in a minute. */
 interface Minute {
   readonly ends_at: number
   kept: number
-  /** Events that were not kept. */
   held: number
-  /** The last of them that says whether the device has a tunnel. */
+  /** The last event that says whether the device has a tunnel. */
   last: DeviceEvent | undefined
 }
 
 const flush_every_ms = second_ms
 const mostPerMinute = 12
-/** Events in one statement, and statements in one flush: after a restart all devices come at once. */
+/** Per statement, with several in a flush: after a restart all devices come at once. */
 const batch = 500
 const mostBatches = 4
-/** Events that wait for the database. */
 const mostPending = 20_000
-/** How often a batch is tried again that met another node's. */
+/** For a batch that collided with another node's. */
 const tries = 5
-/** So many events decide why a device is offline. */
+/** Why a device is offline is found among this many events. */
 const latest = 20
 
-/** What members do is limited by the calls that they make, and a conflict is noted once in fifteen minutes. */
+/** The limits on calls bound members' actions, and a conflict is noted once in fifteen minutes. */
 const isRare = ({ kind }: DeviceHappening): boolean =>
   kind === 'status' || kind === 'renamed' || kind === 'conflict'
 
@@ -83,20 +76,17 @@ const kept: KeptEvents = {
   kind_most: ofKind,
 }
 
-export function timeline({ stores, clock, onError, onDropped }: TimelineParts): Timeline {
-  let pending: DeviceEvent[] = []
+export function timeline({ stores, clock, ...report }: WriteReport & With<'stores' | 'clock'>): Timeline {
+  const waiting = new WriteBehind<DeviceEvent>({
+    ...report,
+    delay_ms: flush_every_ms,
+    most: mostPending,
+    batch,
+    batches: mostBatches,
+    write,
+  })
   const minutes = new Map<string, Minute>()
-  let dropped = 0
-  let writing = Promise.resolve()
 
-  function add(...events: DeviceEvent[]): void {
-    pending.push(...events)
-    if (pending.length <= mostPending) return
-    dropped += pending.length - mostPending
-    pending = pending.slice(-mostPending)
-  }
-
-  /** Ends the minutes that are over. */
   function settle(all: boolean): void {
     const now = clock.now()
     for (const [uid, minute] of minutes) {
@@ -104,19 +94,19 @@ export function timeline({ stores, clock, onError, onDropped }: TimelineParts): 
       minutes.delete(uid)
       const { held, last } = minute
       const times = held - (last ? 1 : 0)
-      if (times > 0) add(eventOf(uid, { kind: 'flapping', times }, last?.at ?? iso(now)))
-      if (last) add(last)
+      if (times > 0) waiting.add(eventOf(uid, { kind: 'flapping', times }, last?.at ?? iso(now)))
+      if (last) waiting.add(last)
     }
   }
 
   function note(uid: string, happening: DeviceHappening): void {
     const event = eventOf(uid, happening, iso(clock.now()))
-    if (isRare(happening)) return add(event)
+    if (isRare(happening)) return waiting.add(event)
     const minute = minutes.get(uid) ?? { ends_at: clock.now() + minute_ms, kept: 0, held: 0, last: undefined }
     minutes.set(uid, minute)
     if (minute.kept < mostPerMinute) {
       minute.kept += 1
-      return add(event)
+      return waiting.add(event)
     }
     minute.held += 1
     if (happening.kind === 'up' || happening.kind === 'down') minute.last = event
@@ -131,55 +121,40 @@ export function timeline({ stores, clock, onError, onDropped }: TimelineParts): 
       }
   }
 
-  async function writePending(most: number): Promise<void> {
-    for (let done = 0; done < most && pending.length > 0; done += 1) {
-      const events = pending.slice(0, batch)
-      pending = pending.slice(batch)
-      try {
-        await write(events)
-      } catch (error) {
-        // The database is away: they wait for the next flush.
-        pending = [...events, ...pending]
-        add()
-        throw error
-      }
-    }
-    if (dropped === 0) return
-    onDropped(dropped)
-    dropped = 0
-  }
-
-  /** One write after the other. */
-  function flush(all = false): Promise<void> {
-    settle(all)
-    const next = writing.then(() => writePending(all ? Infinity : mostBatches))
-    writing = next.catch(() => undefined)
-    return next
-  }
-
   /** Newest first, with what is not written yet. */
   async function read(tenant_id: string, uid: string, most: number): Promise<PastHappening[]> {
-    const waiting = () => pending.filter((event) => event.uid === uid)
-    const before = waiting()
+    const its = () => waiting.values().filter((event) => event.uid === uid)
+    const before = its()
     const rows = await stores.of(tenant_id).timeline.newest(uid, most)
-    // What was written meanwhile is in the rows, or is read by the next who asks.
-    const unwritten = waiting().filter((event) => before.includes(event))
+    // Events that were written in the meantime are in the rows, or the next read finds them.
+    const unwritten = its().filter((event) => before.includes(event))
     const last = minutes.get(uid)?.last
     return [...(last ? [last] : []), ...unwritten.toReversed(), ...rows].slice(0, most).map(happeningOf)
   }
 
-  const timer = setInterval(() => {
-    if (pending.length + minutes.size > 0) void flush().catch(onError)
-  }, flush_every_ms)
+  const timer = setInterval(() => settle(false), flush_every_ms)
   timer.unref()
 
   return {
     note,
+    tunnelEnded(uid, { ending, detail, lasted_ms }, heard_at) {
+      if (ending === 'unproved' && lasted_ms === 0) return note(uid, { kind: 'refused' })
+      note(uid, {
+        kind: 'down',
+        reason: ending,
+        detail: detail && safeText(detail),
+        lasted_s: Math.round(lasted_ms / second_ms),
+        heard_at: heard_at === undefined ? undefined : iso(heard_at),
+      })
+    },
     heard(uid, { connection, leaving }) {
       if (connection) note(uid, saidIn(connection, clock.now()))
       if (leaving) note(uid, { kind: 'leaving', why: leaving })
     },
-    flush: () => flush(),
+    flush() {
+      settle(false)
+      return waiting.flush()
+    },
     async of(tenant_id, uid, most) {
       return present(await read(tenant_id, uid, timelineEvents_most)).slice(0, most)
     },
@@ -188,20 +163,26 @@ export function timeline({ stores, clock, onError, onDropped }: TimelineParts): 
     },
     async [Symbol.asyncDispose]() {
       clearInterval(timer)
-      await flush(true).catch(onError)
+      settle(true)
+      await waiting[Symbol.asyncDispose]()
     },
   }
 }
 
-/** The device may say anything of itself: what it says is short, and in the past of the server's clock. */
+/**
+ * A device may claim anything: its words are cut short, and its moments put in the past of the server's
+ * clock.
+ */
 function saidIn({ boot_id, uptime_s, clock_ms, lost }: ConnectionReport, now: number): DeviceHappening {
   const ago = (seconds: number): string => iso(Math.max(0, now - seconds * second_ms))
   return {
     kind: 'said',
-    ...(boot_id === undefined ? {} : { boot_id: safeText(boot_id) }),
-    ...(uptime_s === undefined ? {} : { started_at: ago(uptime_s) }),
-    ...(clock_ms === undefined ? {} : { ahead_s: Math.round((clock_ms - now) / second_ms) }),
-    ...(lost ? { lost: { why: safeText(lost.why), at: ago(lost.ago_s) } } : {}),
+    ...defined({
+      boot_id: boot_id === undefined ? undefined : safeText(boot_id),
+      started_at: uptime_s === undefined ? undefined : ago(uptime_s),
+      ahead_s: clock_ms === undefined ? undefined : Math.round((clock_ms - now) / second_ms),
+      lost: lost && { why: safeText(lost.why), at: ago(lost.ago_s) },
+    }),
   }
 }
 

@@ -1,39 +1,26 @@
-// Which devices may open a tunnel, and what a tunnel says about a device: while one is open the device is
-// online. Pending devices may open one, so that people can reach them the moment they are accepted. Anybody
-// who knows a device can get a token for it. So what such a token's calls say of the device, and what they
-// change, counts only after a tunnel with that very token has proved the device's key.
+// Which devices may open a tunnel, and what a tunnel says about a device, which is online while it is open.
+// Pending devices may open one, so that people can reach them the moment they are accepted. Anybody who knows
+// a device can get a token for it, so what such a token's calls say counts only after a tunnel with that very
+// token has proved the device's key.
+import { defined } from '@hawser/contract/defined'
 import { Failure } from '@hawser/contract/failures'
-import { iso, type Clock } from '../../kit/clock.ts'
-import type { Bus } from '../../bus/bus.ts'
+import { iso } from '../../kit/clock.ts'
 import type { DeviceRow } from '../../storage/devices.ts'
-import type { Stores } from '../../storage/stores.ts'
+import type { TunnelDevice as AnyTunnelDevice } from '../../tunnel/tunnel.ts'
+import { theServer, type Audit } from '../audit/audit.ts'
+import type { With } from '../audit/parts.ts'
 import type { Gate, SignedDevice } from '../callers/callers.ts'
-import { infoColumns } from './enrolment.ts'
+import { infoColumns } from './device-facts.ts'
 import type { Presence } from './presence.ts'
 import type { DeviceReports } from './reports.ts'
 import type { ShellHubTokens } from '../callers/shellhub-tokens.ts'
 
-export interface TunnelDevice {
-  readonly uid: string
-  readonly tenant_id: string
-  /** The PEM that the agent sent. */
-  readonly public_key: string
-  /** SHA-256 of the token that the tunnel came with. */
-  readonly token?: string
-  /** Its agent proved once that it has the private key, so every later tunnel must prove it, too. */
-  readonly mustProve: boolean
-  /** A proof of the key changes something, though the tunnel may not need it. */
-  readonly wantsProof?: boolean
+/** `token` is the SHA-256 of the token that the tunnel came with. */
+export interface TunnelDevice extends AnyTunnelDevice {
   /** The changes that the proof makes to the stored device. */
   readonly onProof?: Partial<Pick<DeviceRow, 'token_at' | 'proved_token'>>
-  /** Nobody has proved its key by a token so far; false: its tunnels are judged by the key alone. */
-  readonly isFirstProof?: boolean
   /** The device as the caller who got the token described it. */
   readonly said?: SignedDevice['said']
-  /** Of its agent, as it was last reported. */
-  readonly version?: string
-  /** Nobody may have anything running on it: it is pending or unused. */
-  readonly unaccepted?: boolean
 }
 
 /** The token was good once, and its device was rejected or removed, or its namespace deleted. */
@@ -47,31 +34,27 @@ export class RefusedDevice extends Failure {
 
 export interface TunnelRules {
   /**
-   * Throws a Failure unless the token is that of a device which may connect, and a RefusedDevice if it was
-   * one. It calls `inTurn` before it reads the database: after a restart most devices must wait, and these
-   * should cost no query. `source` is the address that the tunnel comes from.
+   * Throws a Failure unless the token's device may connect, and a RefusedDevice if it once might. Calls
+   * `inTurn` before it reads the database: after a restart most devices must wait, without a query. `source`:
+   * the tunnel's address.
    */
   admit(
     bearer: string | undefined,
     inTurn: (signed: SignedDevice) => void,
     source: string,
   ): Promise<TunnelDevice>
-  /** The agent proved itself by a signature; from now on it must always do so. */
+  /** The agent proved itself by a signature, and must do so from then on. */
   proved(device: TunnelDevice): Promise<void>
-  /**
-   * The agent has the private key, in whichever way it proved that. `reports`: it says in the tunnel what
-   * there is to know of the device.
-   */
+  /** The agent has proved the private key in some way. `reports`: it describes the device in the tunnel. */
   recognised(
     device: TunnelDevice,
     tunnel: { readonly source?: string | undefined; readonly reports: boolean },
   ): Promise<void>
-  /** A heartbeat through the tunnel. */
   up(device: TunnelDevice, number: number): void
   down(device: TunnelDevice, number: number): Promise<void>
-  /** When this node last heard the device, in milliseconds since 1970. */
+  /** In milliseconds since 1970, by this node. */
   heardAt(device: TunnelDevice): number | undefined
-  /** Another node has its tunnel now. */
+  /** Another node has its tunnel. */
   moved(device: TunnelDevice): void
   /** Two machines use the device's identity. */
   conflicted(
@@ -82,20 +65,19 @@ export interface TunnelRules {
   claim(device: TunnelDevice): Promise<number>
 }
 
-export interface TunnelParts {
-  stores: Stores
+export interface TunnelParts extends With<'stores' | 'bus' | 'clock'> {
+  audit: Pick<Audit, 'eventOnce'>
   gate: Gate
   shellHub: Pick<ShellHubTokens, 'replaced' | 'countIn'>
   presence: Presence
   reports: Pick<DeviceReports, 'take'>
-  bus: Bus
-  clock: Clock
   /** Whether there are other nodes; then the database numbers tunnels. */
   clustered: boolean
 }
 
 export function tunnelRules({
   stores,
+  audit,
   gate,
   shellHub,
   presence,
@@ -113,8 +95,8 @@ export function tunnelRules({
       const row = await stores.of(tenant_id).devices.find(uid)
       if (!row || row.status === 'rejected') throw new RefusedDevice(uid)
       if (byShellHub && shellHub.replaced(row)) throw new Failure('unauthenticated')
-      // Once an agent has proved itself with a token of ours, ShellHub's no longer counts. Only after
-      // the proof: anyone who knows the device can get a token, and would otherwise lock out its agent.
+      // Once an agent has proved itself with a token of ours, ShellHub's no longer counts. Only after the
+      // proof: anyone who knows the device can get a token, and would otherwise lock out its agent.
       const isRenewed = !byShellHub && row.token_at === null && (await shellHub.countIn(tenant_id))
       const isUnbound =
         row.proved_token === null || (sole_token !== undefined && sole_token !== row.proved_token)
@@ -125,10 +107,10 @@ export function tunnelRules({
         token,
         mustProve: row.proved === 1,
         wantsProof: isRenewed || isUnbound || isNews(row, said, source),
-        onProof: {
-          ...(isRenewed ? { token_at: iso(clock.now()) } : {}),
-          ...(isUnbound ? { proved_token: sole_token ?? '' } : {}),
-        },
+        onProof: defined({
+          token_at: isRenewed ? iso(clock.now()) : undefined,
+          proved_token: isUnbound ? (sole_token ?? '') : undefined,
+        }),
         isFirstProof: row.proved_token === null,
         said,
         version: row.info_version,
@@ -149,7 +131,7 @@ export function tunnelRules({
       const row = await devices.find(uid)
       if (row) bus.tell('device.changed', { tenant_id, uid, status: row.status })
     },
-    // The numbers of a single node are not in the database.
+    // A single node's numbers are not in the database.
     up: ({ uid }, number) => presence.up(uid, clustered ? number : 0),
     down: ({ uid }, number) => presence.down(uid, clustered ? number : 0),
     heardAt: ({ uid }) => presence.heardAt(uid),
@@ -157,6 +139,10 @@ export function tunnelRules({
     async conflicted({ tenant_id, uid }, { began_at, seen_at, addresses }) {
       const conflict = JSON.stringify({ since: iso(began_at), last_at: iso(seen_at), addresses })
       await stores.of(tenant_id).devices.save(uid, { conflict })
+      await audit.eventOnce(
+        { ...theServer, tenant_id },
+        { action: 'device.conflict', target: { kind: 'device', id: uid, name: '' }, detail: { addresses } },
+      )
     },
     async claim({ tenant_id, uid }) {
       if (!clustered) return ++claimed
@@ -167,7 +153,7 @@ export function tunnelRules({
   }
 }
 
-/** Whether the device is said to be something else than what is stored, or comes from another address. */
+/** Whether the description or the address differs from what is stored. */
 function isNews(row: DeviceRow, said: SignedDevice['said'], source: string): boolean {
   const facts: Partial<DeviceRow> = { remote_addr: source, ...(said?.info ? infoColumns(said.info) : {}) }
   return (Object.keys(facts) as (keyof DeviceRow)[]).some((name) => row[name] !== facts[name])

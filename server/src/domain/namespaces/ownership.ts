@@ -1,23 +1,17 @@
-// Leaving a namespace, and handing it over. A namespace has exactly one owner at every moment: the
-// owner cannot leave, nobody else can make an owner, and handing over is one transaction that changes
-// both members or none.
+// Leaving a namespace, and handing it over. A namespace always has exactly one owner: the owner cannot leave,
+// nobody else can make an owner, and handing over changes both members or none.
 import { Failure } from '@hawser/contract/failures'
-import type { Bus } from '../../bus/bus.ts'
 import { newUuid } from '../../kit/ids.ts'
-import type { Stores } from '../../storage/stores.ts'
-import type { Audit } from '../audit/audit.ts'
+import type { With } from '../audit/parts.ts'
 import { callingUser, type UserCaller } from '../callers/callers.ts'
 import type { Rules } from '../callers/rules.ts'
 import type { ProofOfUser } from '../people/proof.ts'
-import type { NamespaceAdministration } from './namespaces.ts'
+import type { NamespaceAdministration } from './administration.ts'
 import { requireRoom, type OwnershipLimits } from './room.ts'
 
 export type OwnershipRules = Pick<Rules<'namespaces'>, 'leave' | 'handOver'>
 
-export interface OwnershipParts extends OwnershipLimits {
-  stores: Stores
-  audit: Audit
-  bus: Bus
+export interface OwnershipParts extends OwnershipLimits, With<'stores' | 'audit' | 'bus'> {
   namespaces: Pick<NamespaceAdministration, 'leave'>
   proof: ProofOfUser
 }

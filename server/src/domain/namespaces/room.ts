@@ -1,5 +1,5 @@
-// How many namespaces an account may own. Bounds of the server are shared fairly between namespaces, so
-// an account that nobody but its holder made must not multiply its share by founding more of them.
+// How many namespaces an account may own. Namespaces share the server's bounds fairly, so a self-made account
+// must not multiply its share by founding more of them.
 import { Failure } from '@hawser/contract/failures'
 import type { StoresInTransaction } from '../../storage/stores.ts'
 import type { UserRow } from '../../storage/users.ts'
@@ -10,9 +10,9 @@ export interface OwnershipLimits {
 }
 
 /**
- * Refuses an owner who may not own one more. The transaction holds a lock on the owner, so that two requests
- * cannot both find room for the last namespace. `giver` is who hands it over: nobody gets rid of the limit by
- * giving namespaces to an account that has none, because the recipient is not asked.
+ * Refuses an owner at the limit. The transaction locks the owner, so that two requests cannot both find room
+ * for the last namespace. `giver` hands it over: nobody escapes the limit by giving namespaces to an account
+ * without one, because the recipient is not asked.
  */
 export async function requireRoom(
   { namespaces }: Pick<StoresInTransaction, 'namespaces'>,

@@ -1,6 +1,5 @@
-// Checks one bcrypt hash in a thread of its own, because the check takes a tenth of a second of JavaScript
-// and would stop the server's traffic for that long. Takes {password, hash} as the worker's data and answers
-// true or false.
+// Checks one bcrypt hash ({password, hash} as worker data; answers true or false) in a thread of its own: a
+// tenth of a second of JavaScript would stop the server's traffic.
 import { parentPort, workerData } from 'node:worker_threads'
 import { compareSync } from 'bcryptjs'
 

@@ -1,52 +1,52 @@
-// Passwords: Argon2id, stored in the PHC format `$argon2id$v=19$m=…,t=…,p=…$salt$hash`. At most two are
-// hashed at a time (each takes 19 MiB and a core). The others wait in the queue of their network, and networks
-// take turns, so that many strangers delay somebody else by one hash for each network. A network is an address, or the
-// /48 that one customer gets; every second turn is for where somebody has signed in before. Checking the password
-// of an unknown user costs the same as checking that of a known one, so that time does not reveal who exists.
-//
-// Imported users (decision 25) bring hashes of other kinds, which are accepted until their first sign-in and
-// replaced then. Bcrypt hashes are stored as they are. SHA-256 hashes are wrapped in Argon2id as
-// `$sha256$argon2id$…`, because a bare SHA-256 protects nothing.
+// Passwords: Argon2id as PHC text, `$argon2id$v=19$m=…,t=…,p=…$salt$hash`. At most two are hashed at a time
+// (19 MiB and a core each). Others queue by network (an address, or the /48 of one customer), and networks
+// take turns, so that strangers delay others by one hash per network; every second turn is for networks of
+// earlier sign-ins. An unknown user's password costs the same as a known one's, so that time does not reveal
+// who exists.
+// Imported hashes of other kinds (decision 25) are accepted until the first sign-in and replaced then. Bcrypt
+// is stored as it is; SHA-256 is wrapped as `$sha256$argon2id$…`, because by itself it protects nothing.
 import { argon2, createHash, randomBytes, timingSafeEqual } from 'node:crypto'
 import { once } from 'node:events'
 import { promisify } from 'node:util'
 import { Worker } from 'node:worker_threads'
-import { Failure } from '@hawser/contract/failures'
+import { beyond, peopleLimits } from '@hawser/contract/limits'
 import { neighbourhood } from '../../kit/address.ts'
 import { BoundedMap } from '../../kit/bounded-map.ts'
 import { concurrencyByKey } from '../../kit/concurrency.ts'
+import type { CallEnd } from '../callers/rules.ts'
 
 const cost = { memory: 19_456, passes: 2, parallelism: 1 }
 const tag_bytes = 32
 const derive = promisify(argon2)
-/** Passwords that wait for one network, and networks that wait. */
-const most = { ofNetwork: 50, networks: 1000 }
-const hashing = concurrencyByKey(most.ofNetwork, { each: 2, atOnce: 2, keys: most.networks })
+const mostNetworks = 1000
+const hashing = concurrencyByKey(peopleLimits.passwords.max, { each: 2, atOnce: 2, keys: mostNetworks })
 /** Where a password was right since the start. */
 const known = new BoundedMap<string, true>(10_000)
 
-/** Who waits for a password to be hashed. */
 export interface WaitingCaller {
-  /** The address that the request came from; empty: the server itself. */
+  /** Empty: the server itself. */
   readonly source: string
-  /** Ends the wait when the caller has left. */
+  /** Aborted when the caller has left. */
   readonly signal?: AbortSignal | undefined
 }
 const theServer: WaitingCaller = { source: '' }
 
-/** Resolves when the threads that hash passwords do some work; hangs while all of them are blocked. */
+export const waiterOf = (
+  { source }: { readonly source: string },
+  end: CallEnd | undefined,
+): WaitingCaller => ({ source, signal: end?.signal })
+
+/** Hangs while all threads that hash passwords are blocked. */
 export async function probeThreads(): Promise<void> {
   await promisify(randomBytes)(1)
 }
 
-/** Passwords that wait to be hashed. */
 export const waitingPasswords = (): number => hashing.waiting
 
 async function inTurn<T>({ source, signal }: WaitingCaller, work: () => Promise<T>): Promise<T> {
   const first = known.has(neighbourhood(source))
   const turn = hashing.run(neighbourhood(source, 48), work, { signal, first })
-  if (!turn)
-    throw new Failure('tooMany', { message: 'Too many sign-ins at this moment; try again.', retryAfter: 5 })
+  if (!turn) throw beyond(peopleLimits.passwords, 5)
   return turn
 }
 
@@ -60,7 +60,7 @@ export async function hashPassword(password: string, caller = theServer): Promis
   return `$argon2id$v=19$m=${cost.memory},t=${cost.passes},p=${cost.parallelism}$${base64(nonce)}$${base64(hash)}`
 }
 
-/** Parameters of the hash that is computed when there is no such user. */
+/** For the hash that is computed when there is no such user. */
 const decoy = {
   memory: cost.memory,
   passes: cost.passes,
@@ -83,7 +83,7 @@ function bcryptMatches(password: string, hash: string, caller: WaitingCaller): P
     const worker = new Worker(new URL('./bcrypt-worker.ts', import.meta.url), {
       workerData: { password, hash },
     })
-    // A worker that ends without an answer would otherwise keep its place for ever.
+    // A worker that ends without an answer would otherwise hold its place for ever.
     const ended = once(worker, 'exit').then((): never => {
       throw new Error('the worker that checks bcrypt hashes ended')
     })
@@ -92,21 +92,20 @@ function bcryptMatches(password: string, hash: string, caller: WaitingCaller): P
   })
 }
 
-/** The form in which an imported hash is stored; undefined for one that we could never check. */
+/** Undefined for a hash that could never be checked. */
 export async function adoptHash(hash: string): Promise<string | undefined> {
   if (bcrypt.test(hash)) return hash
   return sha256.test(hash) ? wrapped + (await hashPassword(hash)) : undefined
 }
 
-/** Whether a hash was imported and must be replaced as soon as the password is known. */
+/** Imported, and to be replaced as soon as the password is known. */
 export function isForeign(stored: string): boolean {
   return bcrypt.test(stored) || stored.startsWith(wrapped)
 }
 
 /**
- * Whether the password is the one that was hashed; without a hash it does the same work and gives false.
- * While any user still has a bcrypt hash (`bcryptInUse`), every check does the work of both kinds: otherwise
- * time would reveal who has one, and so who exists.
+ * Without a hash it does the same work and returns false. While any user has a bcrypt hash (`bcryptInUse`),
+ * every check does the work of both kinds: otherwise time would reveal who has one, and so who exists.
  */
 export async function passwordMatches(
   password: string,

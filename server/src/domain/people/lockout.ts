@@ -1,18 +1,17 @@
-// Lock-out. At sign-in the third wrong attempt of one subject starts a lock of 1, then 4, 16 and 60 minutes,
-// and is itself answered as locked. Other counted operations allow five tries and then lock for fifteen
-// minutes. While a lock lasts nothing is tried and nothing is counted, not even a right password. Attempts of
-// one subject run one after the other, so a hundred guesses sent at once count as a hundred attempts.
-//
-// A signed-in user who proves once more who they are has the five tries in each sign-in, so that a stolen token locks
-// no other sign-in.
+// Lock-out. At sign-in the third wrong attempt of a subject starts a lock of 1, then 4, 16 and 60 minutes,
+// and is itself answered as locked. Other operations allow five tries and then lock for fifteen minutes.
+// During a lock nothing is tried or counted, not even a right password. A subject's attempts run one after
+// the other, so a hundred guesses at once count as a hundred. A signed-in user who proves who they are again
+// has five tries per sign-in, so that a stolen token locks no other.
 import { Failure } from '@hawser/contract/failures'
-import { hour_ms, iso, minute_ms, type Clock } from '../../kit/clock.ts'
+import { peopleLimits as limits } from '@hawser/contract/limits'
+import { iso, minute_ms } from '../../kit/clock.ts'
 import { concurrencyByKey } from '../../kit/concurrency.ts'
-import type { Stores } from '../../storage/stores.ts'
+import type { With } from '../audit/parts.ts'
 import { signInOf, type UserCaller } from '../callers/callers.ts'
 
 export interface Policy {
-  /** After the nth wrong attempt: how long it is locked and how long the count is remembered, in minutes. */
+  /** After the nth wrong attempt, in minutes. */
   readonly after: (wrong: number) => { lock: number; remember: number }
   /** Whether the attempt that leads to a lock is itself refused as locked, or still as a wrong one. */
   readonly reportsLockAtOnce: boolean
@@ -20,9 +19,9 @@ export interface Policy {
 
 export const signInPolicy: Policy = {
   after(wrong) {
-    const minutes = Math.min(4 ** (wrong - 3), 60)
+    const minutes = Math.min(4 ** (wrong - limits.signIn.max), 60)
     return {
-      lock: wrong < 3 ? 0 : Math.trunc(minutes),
+      lock: wrong < limits.signIn.max ? 0 : Math.trunc(minutes),
       remember: Math.trunc(Math.max(Math.min(2.5 * minutes, 60), 2)),
     }
   },
@@ -30,16 +29,18 @@ export const signInPolicy: Policy = {
 }
 
 export const fiveTries: Policy = {
-  after: (wrong) => ({ lock: wrong < 5 ? 0 : 15, remember: 15 }),
+  after(wrong) {
+    const remember = limits.tries.window_ms / minute_ms
+    return { lock: wrong < limits.tries.max ? 0 : remember, remember }
+  },
   reportsLockAtOnce: false,
 }
 
 export interface Lockout {
   /**
-   * Runs one attempt. `attempt` gives a value when it succeeded and undefined when it was wrong. A wrong
-   * attempt is counted and refused with `wrong`, or with `locked` once it is one too many. A success clears
-   * the count unless `keepsCount` says otherwise: a first factor alone must not refill the tries for the
-   * second.
+   * Runs one attempt; undefined means wrong. A wrong attempt is counted and refused with `wrong`, or with
+   * `locked` once it is one too many. A success clears the count unless `keepsCount` says otherwise: a first
+   * factor alone must not refill the tries for the second.
    */
   judge<T>(
     subject: string,
@@ -48,7 +49,7 @@ export interface Lockout {
     attempt: () => Promise<T | undefined>,
     keepsCount?: (value: T) => boolean,
   ): Promise<T>
-  /** Runs one attempt of a signed-in user to prove `what`: five tries of the sign-in, and a bound for all together. */
+  /** A signed-in user proves `what`: five tries of the sign-in, and a bound for all together. */
   judgeSignedIn<T>(
     what: 'password' | 'proof' | 'mfa enable' | 'mfa disable',
     by: Pick<UserCaller, 'id' | 'token_id'>,
@@ -57,18 +58,12 @@ export interface Lockout {
   ): Promise<T>
 }
 
-/**
- * Wrong attempts of all sign-ins of a user in an hour: more than one or two stolen tokens can make. The owner whom
- * several lock ends the other sign-ins, or sets a password by the link that comes by e-mail.
- */
-const wrongOfAll = 50
-
 const header = (until_ms: number): Record<string, string> => ({
   'x-account-lockout': String(until_ms === 0 ? 0 : Math.ceil(until_ms / 1000)),
 })
 
-export function lockout({ stores, clock }: { stores: Stores; clock: Clock }): Lockout {
-  const perSubject = concurrencyByKey(20)
+export function lockout({ stores, clock }: With<'stores' | 'clock'>): Lockout {
+  const perSubject = concurrencyByKey(limits.attempts.max)
 
   function refuse(until_ms: number): never {
     throw new Failure('locked', { headers: header(until_ms), retryAfter: (until_ms - clock.now()) / 1000 })
@@ -110,10 +105,13 @@ export function lockout({ stores, clock }: { stores: Stores; clock: Clock }): Lo
       const everywhere = `${what} in all sign-ins of ${id}`
       return locks.judge(`${what} ${id} ${signInOf(token_id)}`, fiveTries, wrong, async () => {
         const now = clock.now()
+        // More than one or two stolen tokens can make. An owner who is locked out ends the other sign-ins, or
+        // sets a password by the e-mailed link.
         const missed = await stores.attempts.find(everywhere, iso(now))
-        if (missed && missed.count >= wrongOfAll) refuse(Date.parse(missed.expires_at))
+        if (missed && missed.count >= limits.triesOfAll.max) refuse(Date.parse(missed.expires_at))
         const value = await attempt()
-        if (value === undefined) await stores.attempts.count(everywhere, iso(now), iso(now + hour_ms))
+        if (value === undefined)
+          await stores.attempts.count(everywhere, iso(now), iso(now + limits.triesOfAll.window_ms))
         return value
       })
     },

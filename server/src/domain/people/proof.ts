@@ -1,30 +1,21 @@
-// Makes a signed-in user prove once more who they are, before something that a stolen token alone must not be
+// Makes a signed-in user prove again who they are, before something that a stolen token alone must not be
 // able to do: with a code where there is a second factor, else with the password.
 import { Failure } from '@hawser/contract/failures'
-import type { Clock } from '../../kit/clock.ts'
-import type { Vault } from '../../kit/secrets.ts'
-import type { Stores } from '../../storage/stores.ts'
 import type { UserRow } from '../../storage/users.ts'
+import type { With } from '../audit/parts.ts'
 import type { UserCaller } from '../callers/callers.ts'
 import { passwordMatches, type WaitingCaller } from './credentials.ts'
 import type { Lockout } from './lockout.ts'
 import { spendCode } from './mfa.ts'
 
-/** Throws when what was given proves nothing. Five wrong tries lock the sign-in for a quarter of an hour. */
+/** Throws without proof. Five wrong tries lock the sign-in for a quarter of an hour. */
 export type ProofOfUser = (
   user: UserRow,
   given: { readonly password?: string | undefined; readonly code?: string | undefined },
   caller: WaitingCaller & Pick<UserCaller, 'id' | 'token_id'>,
 ) => Promise<void>
 
-export interface ProofParts {
-  stores: Stores
-  vault: Vault
-  clock: Clock
-  lockout: Lockout
-}
-
-export function proofOfUser(parts: ProofParts): ProofOfUser {
+export function proofOfUser(parts: With<'stores' | 'vault' | 'clock'> & { lockout: Lockout }): ProofOfUser {
   return async (user, { password, code }, caller) => {
     const hasFactor = user.mfa_secret !== null
     const missing = hasFactor

@@ -1,16 +1,17 @@
-// The last step of every sign-in. Users (password), MFA (second factor) and set-up all end in `session`,
-// which picks the namespace and signs the token. And what every attempt to sign in leaves behind: a report of
-// who tried, from where, and what became of it. A report names people who have an account and nobody else,
-// because people type passwords into the field for the name.
+// The last step of every sign-in, by password, second factor or set-up: `session` picks the namespace and
+// signs the token. Every attempt leaves a report of who tried, from where, with which result. Reports name
+// only people who have an account, because people type passwords into the field for the name.
 import { Failure, type FailureKind } from '@hawser/contract/failures'
 import type { UserSession } from '@hawser/contract/users'
 import { neighbourhood } from '../../kit/address.ts'
-import { day_ms, hour_ms, iso, type Clock } from '../../kit/clock.ts'
+import { day_ms, hour_ms, iso } from '../../kit/clock.ts'
 import { Counter } from '../../kit/counter.ts'
 import { newUuid } from '../../kit/ids.ts'
 import type { Stores } from '../../storage/stores.ts'
 import type { UserRow } from '../../storage/users.ts'
-import type { Audit } from '../audit/audit.ts'
+import { stranger } from '../audit/audit.ts'
+import type { With } from '../audit/parts.ts'
+import type { AuditRefusals } from '../audit/refusals.ts'
 import type { RequestOrigin } from '../callers/callers.ts'
 import { user_token_hours, type Tokens } from '../callers/tokens.ts'
 import { agentOf, mostSignIns } from './sign-ins.ts'
@@ -18,7 +19,7 @@ import { agentOf, mostSignIns } from './sign-ins.ts'
 const signInMethods = ['password', 'second-factor', 'recovery-code', 'reset-codes'] as const
 export type SignInMethod = (typeof signInMethods)[number]
 
-/** Why sign-ins are refused. The metrics have one count for each. */
+/** Why sign-ins are refused; each has its count in the metrics. */
 const signInReasons = [
   'unknown-user',
   'password',
@@ -31,25 +32,23 @@ const signInReasons = [
 ] as const
 export type SignInReason = (typeof signInReasons)[number]
 
-/** What became of one attempt. `challenged`: the password was right, and the second factor is asked for. */
+/** `challenged`: the password was right, and the second factor is next. */
 export interface SignInReport {
   readonly result: 'accepted' | 'challenged' | 'refused'
   readonly reason: SignInReason | undefined
   readonly method: SignInMethod
-  /** Undefined when nobody has the name that was given. */
+  /** Undefined when nobody has the given name. */
   readonly username: string | undefined
-  readonly user_id: string | undefined
   readonly source: string
   readonly request_id: string | undefined
 }
 
-/** An attempt to sign in, while it is judged. */
 export interface SignInAttempt extends SignInWay {
-  /** Set as soon as it is known who signs in. */
+  /** Set as soon as it is known. */
   user?: Pick<UserRow, 'id' | 'username'> | undefined
 }
 
-/** How somebody signs in, for the audit log. */
+/** For the audit log. */
 interface SignInWay {
   readonly method: SignInMethod | 'set-up' | 'invitation'
   readonly from: RequestOrigin
@@ -79,7 +78,6 @@ function reasonOf(error: unknown, { user }: SignInAttempt): SignInReason {
 }
 
 export interface SignIn {
-  /** Runs one attempt to sign in and reports what became of it. */
   attempt<T>(
     method: SignInMethod,
     from: RequestOrigin,
@@ -87,51 +85,46 @@ export interface SignIn {
   ): Promise<T>
   readonly counts: SignInCounters
   /**
-   * A new token of the sign-in and the profile: for the namespace asked for, else the preferred one, else the oldest
-   * membership. The token, and every token issued for it, ends no later than `until`, in seconds since 1970;
-   * without it, when the longest sign-in that begins now does.
-   * Undefined when the user is no member of the namespace asked for.
+   * A new token and the profile, for the wanted namespace (undefined: the user is no member), else the
+   * preferred one, else the oldest membership. The token, and every token issued for it, ends by `until`, in
+   * seconds since 1970; without it, by the end of the longest sign-in that begins now.
    */
   session(user: UserRow, sign_in: string, tenant?: string, until?: number): Promise<UserSession | undefined>
   /**
-   * The same for a token that is renewed: in its own namespace while the user is a member there, else as without one.
-   * Which namespace is preferred is left as it is.
+   * Renews a token in its own namespace while the user is a member there, else as without one. The preferred
+   * namespace stays as it is.
    */
   renewed(user: UserRow, sign_in: string, own: string | undefined, until?: number): Promise<UserSession>
-  /** The same as `session`, and stores the time as the user's last sign-in, with its entry in the audit log. */
+  /** As `session`, and records the user's last sign-in, with its entry in the audit log. */
   signedIn(user: UserRow, way: SignInWay): Promise<UserSession>
 }
 
 /**
- * The subject under which wrong attempts at signing in are counted: one source and the name that was typed. Counted by
- * user, the number of tries would tell that a username and an address belong together.
+ * Counts wrong attempts by source and typed name. Counted by user, the number of tries would reveal that a
+ * username and an address belong together.
  */
 export function signInSubject(source: string, typed: string): string {
   return `sign-in ${neighbourhood(source)} ${typed}`
 }
 
-/** How long a sign-in can be prolonged by new tokens; then the password is asked for again. */
+/** How long new tokens can prolong a sign-in; then the password is required again. */
 const longestSignIn_ms = 90 * day_ms
-/** The row of a sign-in outlives its newest token by half a day, so that not each new token has to be noted. */
+/** The row of a sign-in outlives its newest token by half a day, so that not each new token causes a write. */
 const noted_ms = 12 * hour_ms
 
-export interface SignInParts {
-  stores: Stores
-  audit: Audit
+export interface SignInParts extends With<'stores' | 'audit' | 'clock'> {
+  auditedRefusals: Pick<AuditRefusals, 'add'>
   tokens: Tokens
-  clock: Clock
   onAttempt(report: SignInReport): void
 }
 
-export function signIn({ stores, audit, tokens, clock, onAttempt }: SignInParts): SignIn {
-  const counts: SignInCounters = {
-    accepted: new Counter(signInMethods),
-    challenged: new Counter(['password']),
-    refused: new Counter(signInReasons),
-  }
+type Membership = Awaited<ReturnType<Stores['namespaces']['memberships']>>[number]
 
-  type Membership = Awaited<ReturnType<Stores['namespaces']['memberships']>>[number]
-
+function userSessions({
+  stores,
+  tokens,
+  clock,
+}: Pick<SignInParts, 'stores' | 'tokens' | 'clock'>): Pick<SignIn, 'session' | 'renewed'> {
   const membershipOf = async ({ id }: UserRow, tenant: string | undefined): Promise<Membership | undefined> =>
     tenant === undefined ? undefined : stores.namespaces.member(tenant, id)
 
@@ -183,21 +176,44 @@ export function signIn({ stores, audit, tokens, clock, onAttempt }: SignInParts)
       mfa: user.mfa_secret !== null,
     }
   }
+
+  return {
+    session,
+    async renewed(user, sign_in, own, until) {
+      const stays = await membershipOf(user, own)
+      return stays ? issue(user, sign_in, stays, until) : (await session(user, sign_in, undefined, until))!
+    },
+  }
+}
+
+export function signIn({ stores, audit, auditedRefusals, tokens, clock, onAttempt }: SignInParts): SignIn {
+  const counts: SignInCounters = {
+    accepted: new Counter(signInMethods),
+    challenged: new Counter(['password']),
+    refused: new Counter(signInReasons),
+  }
+
+  const { session, renewed } = userSessions({ stores, tokens, clock })
+
   return {
     counts,
     async attempt(method, from, work) {
       const { source, request_id } = from
       const attempt: SignInAttempt = { method, from }
-      const report = (result: SignInReport['result'], reason?: SignInReason): void =>
-        onAttempt({
-          result,
-          reason,
-          method,
-          username: attempt.user?.username,
-          user_id: attempt.user?.id,
-          source,
-          request_id,
-        })
+      const report = (result: SignInReport['result'], reason?: SignInReason): void => {
+        const { username, id: user_id } = attempt.user ?? {}
+        // A name that nobody has may be a password that somebody typed into the wrong field.
+        if (result === 'refused' && user_id !== undefined)
+          auditedRefusals.add({
+            scope: { user_id },
+            by: stranger(source, request_id),
+            action: 'user.sign-in.refused',
+            target: { kind: 'user', id: user_id, name: username ?? '' },
+            reason: reason ?? 'failed',
+            detail: { method },
+          })
+        onAttempt({ result, reason, method, username, source, request_id })
+      }
       try {
         const value = await work(attempt)
         counts.accepted.add(method)
@@ -216,10 +232,7 @@ export function signIn({ stores, audit, tokens, clock, onAttempt }: SignInParts)
       }
     },
     session,
-    async renewed(user, sign_in, own, until) {
-      const stays = await membershipOf(user, own)
-      return stays ? issue(user, sign_in, stays, until) : (await session(user, sign_in, undefined, until))!
-    },
+    renewed,
     async signedIn(user, { method, from }) {
       const sign_in = newUuid()
       const signed = (await session(user, sign_in))!

@@ -1,25 +1,23 @@
-// Where a user is signed in, and the end of it. A sign-in is a row; each of its tokens names it, and the gate looks
-// for the row at every request, on whichever node. API keys are no sign-ins.
+// Where a user is signed in, and the end of it. A sign-in is a row; its tokens name it, and the gate looks
+// for the row at every request, on every node. API keys are no sign-ins.
 import { Failure } from '@hawser/contract/failures'
 import { part, say, type SentencePart } from '@hawser/contract/sentences'
 import type { SignIn } from '@hawser/contract/sign-ins'
-import type { Bus } from '../../bus/bus.ts'
 import { iso, minute_ms, type Clock } from '../../kit/clock.ts'
 import { oneLine } from '../../kit/log.ts'
 import type { Stores } from '../../storage/stores.ts'
 import type { SignInRow } from '../../storage/sign-ins.ts'
-import type { Audit } from '../audit/audit.ts'
+import type { With } from '../audit/parts.ts'
 import { logsOf } from '../audit/refusals.ts'
 import { callingUser, signInOf, type GateParts, type UserCaller } from '../callers/callers.ts'
 import type { Rules } from '../callers/rules.ts'
 
-/** Sign-ins of one user; one more ends the one that was not used for longest. */
+/** One more ends the one that was unused for longest. */
 export const mostSignIns = 50
 const longestAgent = 256
-/** How exactly the last use is noted: a write at each request would be too many. */
+/** A write at each request would be too many. */
 const notedEvery_ms = 5 * minute_ms
 
-/** What a client says it is, as it is kept: one short line. */
 export const agentOf = (agent = ''): string => oneLine(agent).slice(0, longestAgent)
 
 const browsers: readonly (readonly [RegExp, string])[] = [
@@ -38,7 +36,7 @@ const systems: readonly (readonly [RegExp, string])[] = [
   [/\bLinux\b/, 'Linux'],
 ]
 
-/** A client as people call it, as far as it says what it is. */
+/** The client's name for people, as far as its User-Agent reveals it. */
 export function clientOf(agent: string): SentencePart {
   const [, host] = /^hawser\/\S+ \((.*)\)$/.exec(agent) ?? []
   if (host !== undefined) return part('client-on-host', { program: 'hawser', host })
@@ -51,14 +49,12 @@ export function clientOf(agent: string): SentencePart {
   return program ? part('client', { program }) : part('client-unknown')
 }
 
-export interface SignInsParts {
-  stores: Stores
-  audit: Audit
-  bus: Bus
-  clock: Clock
-}
-
-export function signInRules({ stores, audit, bus, clock }: SignInsParts): Rules<'signIns'> {
+export function signInRules({
+  stores,
+  audit,
+  bus,
+  clock,
+}: With<'stores' | 'audit' | 'bus' | 'clock'>): Rules<'signIns'> {
   const present = (row: SignInRow, current: string): SignIn => {
     const { sentence: client, parts: client_parts } = say(clientOf(row.agent))
     return {
@@ -91,8 +87,7 @@ export function signInRules({ stores, audit, bus, clock }: SignInsParts): Rules<
           })
       return count
     })
-    // What is open with them ends, too: terminals and live views. What is held stays: whoever comes back to it
-    // proves anew who they are.
+    // Open terminals and live views end, too. Held sessions stay: reattaching requires a new proof.
     if (ended > 0) bus.tell('user.changed', { user_id: user.id, only: 'sign-ins' })
     return ended
   }
@@ -112,7 +107,7 @@ export function signInRules({ stores, audit, bus, clock }: SignInsParts): Rules<
   }
 }
 
-/** Notes when sign-ins are used, each every few minutes, without a request that waits for it. */
+/** Records the use of sign-ins, each every few minutes, while no request waits. */
 export function noteUse({
   stores,
   clock,

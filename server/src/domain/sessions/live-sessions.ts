@@ -1,19 +1,21 @@
-// The record of a session while it runs. It is created when a user is authenticated on a device, never
-// before, and ends with the connection whatever happens: changes that failed while the database was
-// unreachable are written when it is back, and the sweeps close sessions that a crash left open. A
-// commit waits for the disk, and on SQLite everybody waits with it. So a login commits once, before the
-// user gets in; what becomes known after that is collected for a moment and written for all sessions
-// together, `last_seen` too.
+// The record of a session while it runs, from the user's authentication on a device to the end of the
+// connection. Changes wait while the database is away, and sweeps close what a crash left open. A commit
+// waits for the disk, and on SQLite everybody waits with it. So a login commits once, before the user gets
+// in; later changes, `last_seen` too, are collected for a moment and written for all sessions together.
+import { defined } from '@hawser/contract/defined'
 import { Failure } from '@hawser/contract/failures'
 import type { Participant } from '@hawser/contract/sharing'
 import type { SessionKey, SessionMethod, SessionPerson, SessionOrigin } from '@hawser/contract/sessions'
-import { iso, minute_ms, second_ms, type Clock } from '../../kit/clock.ts'
+import { iso, minute_ms, second_ms } from '../../kit/clock.ts'
 import { Counter } from '../../kit/counter.ts'
 import { safeText } from '../../kit/log.ts'
+import { WriteBehind, type WriteReport } from '../../kit/write-behind.ts'
 import type { SessionRow } from '../../storage/sessions.ts'
 import type { Stores } from '../../storage/stores.ts'
-import { actorOf, actorOfPerson, theServer, type Audit, type AuditNote } from '../audit/audit.ts'
-import type { SessionAudit, SessionEventLog, SessionEvents } from './session-events.ts'
+import { actorOf, actorOfPerson, theServer, type AuditNote } from '../audit/audit.ts'
+import type { With } from '../audit/parts.ts'
+import type { SessionAudit } from './session-audit.ts'
+import type { SessionEventLog, SessionEvents } from './session-events.ts'
 import { personOf } from './persons.ts'
 import type { SharingNote } from './sharing.ts'
 
@@ -24,7 +26,6 @@ export interface SessionStart {
   readonly device_uid: string
   readonly username: string
   readonly ip_address: string
-  /** Who opened it, and how. */
   readonly person: SessionPerson
   readonly via: SessionOrigin
   readonly method: SessionMethod
@@ -32,19 +33,17 @@ export interface SessionStart {
   readonly client: string
 }
 
-/** Whom an agent keeps a terminal for. */
-export interface KeptFor {
+/** The person of a detached terminal. */
+export interface DetachedFor {
   /** The MD5 fingerprint of the registered key that let them in; absent: it was a password. */
   readonly key?: string | undefined
-  /** Of `standing` in revocation.ts, when the session began. */
+  /** The `standing` of revocation.ts when the session began. */
   readonly standing: string
 }
 
 export interface LiveSession {
   readonly uid: string
-  /** Takes what happens in it. */
   readonly events: SessionEventLog
-  /** Writes what becomes known of the session while it runs. */
   note(change: {
     type?: 'shell' | 'exec' | 'subsystem'
     term?: string
@@ -57,17 +56,19 @@ export interface LiveSession {
     index_at?: string
     /** The uid of the session that its terminal continues. */
     resumes?: string
-    /** The agent keeps its terminal for so long when the server is lost, and for whom. */
+    /** How long the agent keeps its terminal when the server is lost, and for which person. */
     kept_s?: number
-    kept_for?: KeptFor
+    kept_for?: DetachedFor
   }): void
-  /** It goes on without its client until then. */
+  /** The session is held until then. */
   held(until: string): void
-  /** Its person has it again, with another client at this address. */
+  /** The person has reattached, from this address. */
   resumed(source: string, via: SessionOrigin): void
-  /** These people are in its terminals beside its person. */
+  /** The held terminal has ended, and the session continues without it. */
+  released(): void
+  /** Guests and viewers in its terminals. */
   shared(participants: readonly Participant[], notes: readonly SharingNote[]): void
-  /** This server lets it go, while its agent keeps the terminal: its record stays open until then. */
+  /** This server gives the session up and its agent keeps the terminal: the record stays open until `held_until`. */
   leave(held_until: string): void
   finish(): void
 }
@@ -79,59 +80,38 @@ export type SessionType = (typeof sessionTypes)[number]
 export interface LiveSessions extends AsyncDisposable {
   /** Throws notFound when the device was removed or rejected a moment ago. */
   begin(start: SessionStart): Promise<LiveSession>
-  /** The record of a session that began on a server which is gone. */
+  /** The record of a session that began on a lost server. */
   adopt(row: SessionRow, lastEvent: number): LiveSession
   /** Sessions by what their first channel was for. */
   readonly types: Counter<SessionType>
-  /** Marks the sessions of this node as active again, after another node closed them in the database. */
+  /** Marks this node's sessions as active again, after another node closed them in the database. */
   revive(): Promise<void>
 }
 
 const touch_every_ms = 30_000
-/** Changes of so long are written together. A session that is shorter has one for all that becomes of it. */
+/** A shorter session has one write after its login. */
 const collect_ms = 50
-/** A session that no gateway has touched for so long is over. */
+/** A session that no gateway has touched for this long is over. */
 export const stale_ms = 5 * minute_ms
 const batch = 500
+/** Entries of one session in the audit log that wait for the database. */
+const mostNotes = 1_000
 const longest_term = 64
-/** The participants of a session that only its person may come back to. */
 export const nobodyElse = '[]'
 
 type Change = Parameters<ReturnType<Stores['of']>['sessions']['save']>[1]
 
-interface Entry {
-  /** What the audit log says of it: who and what for. */
-  readonly audited: SessionAudit
-  /** The registration under which other nodes find the session. */
-  readonly name: Disposable
-  readonly tenant_id: string
-  /** Whether the session is counted by its type. */
-  typed: boolean
-  /** What is not written yet. */
-  change: Change | undefined
-  /** Entries of the audit log that are not written yet. */
-  notes: AuditNote[]
-  /** Until when it goes on without its client; empty: it has one. */
-  held_until: string
-  /** The session has ended; the entry goes once that is written. */
-  over: boolean
-}
-
-export interface LiveSessionParts {
-  stores: Stores
-  audit: Audit
+export interface LiveSessionParts extends WriteReport, With<'stores' | 'audit' | 'clock'> {
   events: Pick<SessionEvents, 'of'>
-  clock: Clock
   /** The id of this node; empty when there is only one. */
   node: string
   /** Lets other nodes find this node under the name. */
   register(name: string): Disposable
-  onError: (error: unknown) => void
 }
 
 /**
- * Closes sessions that nobody has touched since this moment, with their entries in the audit log. Those whose
- * agents keep their terminals are held until the time for that is over.
+ * Closes sessions that nobody has touched since this moment, with entries in the audit log. Those with
+ * detached terminals stay open until their hold ends.
  */
 export async function closeLost(
   { stores, audit }: Pick<LiveSessionParts, 'stores' | 'audit'>,
@@ -139,28 +119,28 @@ export async function closeLost(
 ): Promise<void> {
   for (let held = batch; held === batch;)
     held = await stores.transaction(async (inside) => {
-      const rows = await inside.liveSessions.keptSince(last_seen, batch)
+      const rows = await inside.liveSessions.detachedSince(last_seen, batch)
       for (const row of rows)
-        await inside.of(row.tenant_id).sessions.save(row.uid, { held_until: keptUntil(row) })
+        await inside.of(row.tenant_id).sessions.save(row.uid, { held_until: detachedUntil(row) })
       return rows.length
     })
   await closeOlder('all', { stores, audit }, { last_seen, now })
 }
 
-/** The same for those only whose agents kept their terminals, and whose time is over. */
-export const closeKept = async (
+/** Closes only sessions with detached terminals whose time is over. */
+export const closeDetached = async (
   parts: Pick<LiveSessionParts, 'stores' | 'audit'>,
   moments: { readonly last_seen: string; readonly now: string },
-): Promise<void> => closeOlder('kept', parts, moments)
+): Promise<void> => closeOlder('detached', parts, moments)
 
 async function closeOlder(
-  which: 'all' | 'kept',
+  which: 'all' | 'detached',
   { stores, audit }: Pick<LiveSessionParts, 'stores' | 'audit'>,
   { last_seen, now }: { readonly last_seen: string; readonly now: string },
 ): Promise<void> {
   const why = {
     all: 'The server that had it stopped without closing it.',
-    kept: 'Nobody came back to it in time.',
+    detached: 'The session expired before anyone reconnected.',
   }
   for (let closed = batch; closed === batch;)
     closed = await stores.transaction(async (inside) => {
@@ -170,26 +150,25 @@ async function closeOlder(
     })
 }
 
-/** Writes off what a lost node had: its devices are offline, its sessions over, with their entries. */
+/** Marks the devices of a lost node offline and closes its sessions, with audit entries. */
 export async function cleanUpAfter(
   { stores, audit }: Pick<LiveSessionParts, 'stores' | 'audit'>,
   lost: string,
 ): Promise<{ devices: number; sessions: number }> {
   return stores.transaction(async (inside) => {
-    const { devices, sessions, kept } = await inside.nodes.cleanUp(lost)
-    for (const row of kept)
+    const { devices, sessions, detached } = await inside.nodes.cleanUp(lost)
+    for (const row of detached)
       if (row.held_until === '')
-        await inside.of(row.tenant_id).sessions.save(row.uid, { held_until: keptUntil(row) })
+        await inside.of(row.tenant_id).sessions.save(row.uid, { held_until: detachedUntil(row) })
     await audit.append(inside, sessions.map(closedBecause('The node of the server that had it is lost.')))
     return { devices: devices.length, sessions: sessions.length }
   })
 }
 
-/** The server was there for the last time when it touched the session. */
-export const keptUntil = ({ last_seen, kept_s }: Pick<SessionRow, 'last_seen' | 'kept_s'>): string =>
+/** The hold counts from the server's last write to the record. */
+export const detachedUntil = ({ last_seen, kept_s }: Pick<SessionRow, 'last_seen' | 'kept_s'>): string =>
   iso(Date.parse(last_seen) + kept_s * second_ms)
 
-/** The entry of a session that the server closes for its person. */
 export const closedBecause =
   (why: string) =>
   ({ tenant_id, uid, username, device_uid }: LostSession): AuditNote => ({
@@ -205,241 +184,245 @@ type LostSession = Readonly<Record<'tenant_id' | 'uid' | 'username' | 'device_ui
 
 export const sessionName = (uid: string): string => `session.${uid}`
 
-export function liveSessions({
-  stores,
-  audit,
-  events,
-  clock,
-  node,
-  register,
-  onError,
-}: LiveSessionParts): LiveSessions {
-  const entries = new Map<string, Entry>()
-  const types = new Counter(sessionTypes)
-  const typed = (session: Entry | undefined, type: SessionType): void => {
-    if (!session || session.typed) return
-    session.typed = true
-    types.add(type)
-  }
-  /** Sessions with a change that is not written. */
-  const changed = new Set<string>()
-  let collecting: NodeJS.Timeout | undefined
-  /** Resolves when all writes so far are done: one runs at a time, each with the newest state. */
-  let writing = Promise.resolve()
-
-  /** Writes the changes of these sessions in one commit; they are kept if it fails. */
-  async function write(uids: readonly string[]): Promise<void> {
-    const changes = uids.flatMap((uid) => {
-      const session = entries.get(uid)
-      const change = session?.change
-      changed.delete(uid)
-      if (!session || !change) return []
-      session.change = undefined
-      return [{ uid, session, change, notes: session.notes.splice(0) }]
-    })
-    try {
-      const save = async (inside: Pick<Stores, 'of'>): Promise<void> => {
-        for (const { uid, session, change } of changes)
-          await inside.of(session.tenant_id).sessions.saveOn(node, uid, change)
-      }
-      const ended = changes.flatMap(({ session: { audited }, change, notes }): AuditNote[] => {
-        const { by, target, detail } = audited
-        if (change.active !== 0) return notes
-        return [...notes, { by, record: { action: 'session.closed', target, detail } }]
-      })
-      // One statement commits by itself.
-      if (changes.length === 1 && ended.length === 0) await save(stores)
-      else
-        await stores.transaction(async (inside) => {
-          await save(inside)
-          await audit.append(inside, ended)
-        })
-      for (const { uid, session } of changes) if (session.over && !session.change) entries.delete(uid)
-    } catch (error) {
-      for (const { uid, session, change, notes } of changes) {
-        session.change = { ...change, ...session.change }
-        session.notes.unshift(...notes)
-        changed.add(uid)
-      }
-      onError(error)
-    }
-  }
-
-  async function writeChanged(): Promise<void> {
-    const uids = [...changed]
-    for (let start = 0; start < uids.length; start += batch) await write(uids.slice(start, start + batch))
-  }
-
-  const note = (uid: string, change: Change): void => {
-    const session = entries.get(uid)
-    if (!session) return
-    session.change = { ...session.change, ...change }
-    session.held_until = change.held_until ?? session.held_until
-    changed.add(uid)
-    collecting ??= setTimeout(writeSoon, collect_ms).unref()
-  }
-
-  function writeSoon(): void {
-    clearTimeout(collecting)
-    collecting = undefined
-    writing = writing.then(writeChanged)
-  }
-
-  async function touch(): Promise<void> {
-    await writeChanged()
-    const alive = [...entries].flatMap(([uid, session]) => (session.over ? [] : [uid]))
-    for (let start = 0; start < alive.length; start += batch)
-      await stores.liveSessions.touch(alive.slice(start, start + batch), iso(clock.now()))
-  }
-
-  /** What becomes of a session from now on. */
-  function entryOf({
-    uid,
-    tenant_id,
-    person,
-    audited,
-    after = 0,
-  }: Pick<SessionStart, 'uid' | 'tenant_id' | 'person'> & {
-    readonly audited: SessionAudit
-    /** The number of its last event. */
-    readonly after?: number
-  }): LiveSession {
-    entries.set(uid, {
-      audited,
-      tenant_id,
-      name: register(sessionName(uid)),
-      typed: false,
-      change: undefined,
-      notes: [],
-      held_until: '',
-      over: false,
-    })
-    const log = events.of({ uid, ...audited, after })
-    const finish = (change: Change): void => {
-      const session = entries.get(uid)
-      if (!session || session.over) return
-      session.over = true
-      log.end()
-      typed(session, 'none')
-      session.name[Symbol.dispose]()
-      note(uid, change)
-      // Whoever lists sessions next sees that this one is over.
-      writeSoon()
-    }
-    return {
+/** Returns what the session's audit entries have in common. */
+async function insertRecord(start: SessionStart, parts: LiveSessionParts): Promise<SessionAudit> {
+  const { uid, tenant_id, device_uid, username, ip_address, person, via, method, key, client } = start
+  const now = iso(parts.clock.now())
+  const by = { ...actorOfPerson(person, ip_address), tenant_id }
+  return parts.audit.change(by, async (inside, record): Promise<SessionAudit> => {
+    // The transaction keeps anybody from removing or rejecting the device before the insert.
+    const device = await inside.of(tenant_id).devices.find(device_uid)
+    if (device?.status !== 'accepted') throw new Failure('notFound')
+    await inside.of(tenant_id).sessions.insert({
       uid,
-      events: log,
-      note({ term, kept_for, ...change }) {
-        if (change.type) typed(entries.get(uid), change.type)
-        note(uid, {
-          ...change,
-          ...(term === undefined ? {} : { term: safeText(term, longest_term - 1) }),
-          ...(kept_for === undefined ? {} : { kept_for: JSON.stringify(kept_for) }),
-        })
-      },
-      held(held_until) {
-        const { target, detail } = audited
-        entries.get(uid)?.notes.push({
-          by: { ...theServer, tenant_id },
-          record: { action: 'session.held', target, detail: { ...detail, held_until } },
-        })
-        note(uid, { held_until })
-      },
-      resumed(source, over) {
-        const { target, detail } = audited
-        entries.get(uid)?.notes.push({
-          by: { ...actorOfPerson(person, source), tenant_id },
-          record: { action: 'session.resumed', target, detail: { ...detail, via: over } },
-        })
-        note(uid, { held_until: '' })
-      },
-      shared(participants, notes) {
-        const { target, detail } = audited
-        for (const { action, by: who, detail: more } of notes)
-          entries.get(uid)?.notes.push({
-            by: who ? actorOf(who) : audited.by,
-            record: { action, target, detail: { ...detail, ...more } },
-          })
-        note(uid, { participants: JSON.stringify(participants) })
-      },
-      leave: (held_until) => finish({ held_until, last_seen: iso(clock.now()), participants: nobodyElse }),
-      finish: () => finish({ active: 0, last_seen: iso(clock.now()) }),
+      device_uid,
+      username,
+      ip_address,
+      started_at: now,
+      last_seen: now,
+      active: 1,
+      authenticated: 1,
+      recorded: 0,
+      type: 'none',
+      term: 'none',
+      position: device.position,
+      node: parts.node,
+      person_kind: person.kind,
+      person_id: person.id,
+      person_name: person.name,
+      person_created_by: person.created_by ?? '',
+      via,
+      method,
+      key_fingerprint: key?.fingerprint ?? '',
+      key_name: key?.name ?? '',
+      client,
+    })
+    const about = {
+      target: { kind: 'session', id: uid, name: username },
+      detail: { device: device_uid, device_name: device.name, via, method, key: key?.fingerprint ?? '' },
+    }
+    record({ action: 'session.opened', ...about })
+    return { by, ...about }
+  })
+}
+
+interface Waiting {
+  readonly session: RunningSession
+  readonly change: Change
+  readonly notes: readonly AuditNote[]
+}
+
+interface RunningParts extends Pick<LiveSessionParts, 'events' | 'clock' | 'register'> {
+  readonly changes: WriteBehind<Waiting>
+  readonly types: LiveSessions['types']
+}
+
+type SessionAbout = Pick<SessionStart, 'uid' | 'tenant_id' | 'person'>
+
+class RunningSession implements LiveSession {
+  readonly uid: string
+  readonly tenant_id: string
+  readonly audited: SessionAudit
+  readonly events: SessionEventLog
+  /** The end of the hold; empty: it has a client. */
+  heldUntil = ''
+  isOver = false
+  /** Its end is written: the record is closed, or another node's, so no change may follow. */
+  isGone = false
+  readonly #person: SessionPerson
+  readonly #parts: RunningParts
+  readonly #name: Disposable
+  #isTyped: boolean
+
+  /** `after`: the number of its last event; undefined: it has just begun. */
+  constructor(
+    { uid, tenant_id, person }: SessionAbout,
+    audited: SessionAudit,
+    parts: RunningParts,
+    after?: number,
+  ) {
+    this.uid = uid
+    this.tenant_id = tenant_id
+    this.audited = audited
+    this.events = parts.events.of({ uid, ...audited, after: after ?? 0 })
+    this.#person = person
+    this.#parts = parts
+    this.#name = parts.register(sessionName(uid))
+    this.#isTyped = after !== undefined
+  }
+
+  note({ term, kept_for, ...change }: Parameters<LiveSession['note']>[0]): void {
+    if (change.type) this.#countAs(change.type)
+    this.#write({
+      ...change,
+      ...defined({
+        term: term === undefined ? undefined : safeText(term, longest_term - 1),
+        kept_for: kept_for && JSON.stringify(kept_for),
+      }),
+    })
+  }
+
+  held(held_until: string): void {
+    const by = { ...theServer, tenant_id: this.tenant_id }
+    this.#write({ held_until }, [this.#entry('session.held', by, { held_until })])
+  }
+
+  resumed(source: string, via: SessionOrigin): void {
+    const by = { ...actorOfPerson(this.#person, source), tenant_id: this.tenant_id }
+    this.#write({ held_until: '' }, [this.#entry('session.resumed', by, { via })])
+  }
+
+  released(): void {
+    this.#write({ held_until: '' })
+  }
+
+  shared(participants: readonly Participant[], notes: readonly SharingNote[]): void {
+    const entries = notes.map(({ action, by, detail }) =>
+      this.#entry(action, by ? actorOf(by) : this.audited.by, detail),
+    )
+    this.#write({ participants: JSON.stringify(participants) }, entries)
+  }
+
+  leave(held_until: string): void {
+    this.#finish({ held_until, participants: nobodyElse })
+  }
+
+  finish(): void {
+    this.#finish({ active: 0 })
+  }
+
+  /** Writes again whether it is held: another node may have written that it is. */
+  revive(): void {
+    this.#write({ held_until: this.heldUntil })
+  }
+
+  #finish(change: Change): void {
+    if (this.isOver) return
+    this.isOver = true
+    this.events.end()
+    this.#countAs('none')
+    this.#name[Symbol.dispose]()
+    this.#write({ ...change, last_seen: iso(this.#parts.clock.now()) })
+    // The next list of sessions shows that this one is over.
+    this.#parts.changes.hurry()
+  }
+
+  #countAs(type: SessionType): void {
+    if (!this.#isTyped) this.#parts.types.add(type)
+    this.#isTyped = true
+  }
+
+  #entry(action: AuditNote['record']['action'], by: AuditNote['by'], about: object): AuditNote {
+    const { target, detail } = this.audited
+    return { by, record: { action, target, detail: { ...detail, ...about } } }
+  }
+
+  #write(change: Change, notes: readonly AuditNote[] = []): void {
+    if (this.isGone) return
+    this.heldUntil = change.held_until ?? this.heldUntil
+    this.#parts.changes.put(this.uid, { session: this, change, notes })
+  }
+}
+
+/** Entries of a change, and that of the session's end. */
+function entriesOf({ session: { audited }, change, notes }: Waiting): readonly AuditNote[] {
+  const { by, target, detail } = audited
+  return change.active === 0
+    ? [...notes, { by, record: { action: 'session.closed', target, detail } }]
+    : notes
+}
+
+export function liveSessions(parts: LiveSessionParts): LiveSessions {
+  const { stores, audit, clock, node, onError } = parts
+  const sessions = new Map<string, RunningSession>()
+  const types = new Counter(sessionTypes)
+  const changes = new WriteBehind<Waiting>({
+    ...parts,
+    delay_ms: collect_ms,
+    batch,
+    merge(older, { session, change, notes }) {
+      const all = [...older.notes, ...notes]
+      if (all.length > mostNotes) changes.drop(all.length - mostNotes)
+      return { session, change: { ...older.change, ...change }, notes: all.slice(0, mostNotes) }
+    },
+    write,
+  })
+
+  /** In one commit. */
+  async function write(some: readonly Waiting[]): Promise<void> {
+    const save = async (inside: Pick<Stores, 'of'>): Promise<void> => {
+      for (const { session, change } of some)
+        await inside.of(session.tenant_id).sessions.saveOn(node, session.uid, change)
+    }
+    const entries = some.flatMap(entriesOf)
+    if (some.length === 1 && entries.length === 0) await save(stores)
+    else
+      await stores.transaction(async (inside) => {
+        await save(inside)
+        await audit.append(inside, entries)
+      })
+    for (const { session } of some) {
+      session.isGone = session.isOver && !changes.get(session.uid)
+      if (session.isGone && sessions.get(session.uid) === session) sessions.delete(session.uid)
     }
   }
 
-  const timer = setInterval(() => void (writing = writing.then(touch).catch(onError)), touch_every_ms)
+  /** Runs work for all sessions that are not over, in batches. */
+  async function forAlive(work: (uids: string[]) => Promise<unknown>): Promise<void> {
+    const alive = [...sessions.values()].flatMap(({ uid, isOver }) => (isOver ? [] : [uid]))
+    for (let start = 0; start < alive.length; start += batch) await work(alive.slice(start, start + batch))
+  }
+  const touch = (): Promise<void> => forAlive((uids) => stores.liveSessions.touch(uids, iso(clock.now())))
+
+  function open(about: SessionAbout, audited: SessionAudit, lastEvent?: number): LiveSession {
+    const session = new RunningSession(about, audited, { ...parts, changes, types }, lastEvent)
+    sessions.set(session.uid, session)
+    return session
+  }
+
+  const timer = setInterval(() => void changes.inTurn(touch).catch(onError), touch_every_ms)
   timer.unref()
 
   return {
     types,
-    async begin({ uid, tenant_id, device_uid, username, ip_address, person, via, method, key, client }) {
-      const now = iso(clock.now())
-      const by = { ...actorOfPerson(person, ip_address), tenant_id }
-      const audited = await audit.change(by, async (inside, record): Promise<SessionAudit> => {
-        // The transaction keeps anybody from removing or rejecting the device between this look and the
-        // insert.
-        const device = await inside.of(tenant_id).devices.find(device_uid)
-        if (device?.status !== 'accepted') throw new Failure('notFound')
-        await inside.of(tenant_id).sessions.insert({
-          uid,
-          device_uid,
-          username,
-          ip_address,
-          started_at: now,
-          last_seen: now,
-          active: 1,
-          authenticated: 1,
-          recorded: 0,
-          type: 'none',
-          term: 'none',
-          position: device.position,
-          node,
-          person_kind: person.kind,
-          person_id: person.id,
-          person_name: person.name,
-          person_created_by: person.created_by ?? '',
-          via,
-          method,
-          key_fingerprint: key?.fingerprint ?? '',
-          key_name: key?.name ?? '',
-          client,
-        })
-        const about = {
-          target: { kind: 'session', id: uid, name: username },
-          detail: { device: device_uid, device_name: device.name, via, method, key: key?.fingerprint ?? '' },
-        }
-        record({ action: 'session.opened', ...about })
-        return { by, ...about }
-      })
-      return entryOf({ uid, tenant_id, person, audited })
-    },
+    begin: async (start) => open(start, await insertRecord(start, parts)),
     adopt(row, lastEvent) {
       const { uid, tenant_id, username, device_uid, ip_address, via, method } = row
       const person = personOf(row)
-      const by = { ...actorOfPerson(person, ip_address), tenant_id }
       const audited = {
-        by,
+        by: { ...actorOfPerson(person, ip_address), tenant_id },
         target: { kind: 'session', id: uid, name: username },
         detail: { device: device_uid, via, method, key: row.key_fingerprint },
       }
-      const session = entryOf({ uid, tenant_id, person, audited, after: lastEvent })
-      // It was counted when it began.
-      const entry = entries.get(uid)
-      if (entry) entry.typed = true
-      return session
+      return open({ uid, tenant_id, person }, audited, lastEvent)
     },
     async revive() {
-      const alive = [...entries].flatMap(([uid, session]) => (session.over ? [] : [uid]))
-      for (let start = 0; start < alive.length; start += batch)
-        await stores.liveSessions.revive(alive.slice(start, start + batch), node, iso(clock.now()))
-      // Whoever took this node for lost may have noted that they are held.
-      for (const uid of alive) note(uid, { held_until: entries.get(uid)?.held_until ?? '' })
+      await forAlive((uids) => stores.liveSessions.revive(uids, node, iso(clock.now())))
+      for (const session of sessions.values()) if (!session.isOver) session.revive()
     },
     async [Symbol.asyncDispose]() {
       clearInterval(timer)
-      clearTimeout(collecting)
-      await writing
-      await writeChanged()
+      await changes[Symbol.asyncDispose]()
     },
   }
 }

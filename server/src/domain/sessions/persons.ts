@@ -1,4 +1,4 @@
-// Who opened a session: as its record has it, and how people name somebody when they look for sessions.
+// Who opened a session: as its record has it, and as people name somebody in searches.
 import type { Session } from '@hawser/contract/sessions'
 import type { SessionRow } from '../../storage/sessions.ts'
 import type { Stores } from '../../storage/stores.ts'
@@ -13,9 +13,8 @@ export const personOf = (
 })
 
 /**
- * The ids that a person's name may stand for: itself, and the id of the user who has this user name
- * now. There are always two, so that the time of an answer does not tell whether such a user exists
- * elsewhere on the server.
+ * The ids that a person's name may stand for: itself, and that of the user with this name. There are always
+ * two, so that timing does not reveal whether such a user exists elsewhere on the server.
  */
 export async function personIds(stores: Pick<Stores, 'users'>, person: string): Promise<string[]> {
   const user = await stores.users.findByUsername(person.toLowerCase())

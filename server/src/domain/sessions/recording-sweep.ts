@@ -1,19 +1,17 @@
-// Removes recordings that nobody may see any more: those whose session was deleted with its device or
+// Removes recordings that nobody may see: those whose session was deleted with its device or
 // namespace, and those that are older than the installation keeps them. The latter leave entries in the audit
 // log, before their files go. A sweep is safe to repeat; the next one retries what failed.
-import { day_ms, iso, type Clock } from '../../kit/clock.ts'
+import { day_ms, iso } from '../../kit/clock.ts'
 import type { Recordings } from '../../recording/recordings.ts'
-import type { Stores } from '../../storage/stores.ts'
 import { theServer, type Audit, type AuditNote } from '../audit/audit.ts'
+import type { With } from '../audit/parts.ts'
 
 /** Also the sessions of one entry in the audit log. */
 const batch = 100
 
-export interface RecordingSweepParts {
-  stores: Stores
+export interface RecordingSweepParts extends With<'stores' | 'clock'> {
   audit: Pick<Audit, 'append'>
   recordings: Pick<Recordings, 'remove'>
-  clock: Clock
   /** Days for which a recording is kept; 0: for ever. */
   days: number
 }
@@ -33,7 +31,7 @@ export function recordingSweep({
     }
     return found.length
   }
-  /** Makes old ones unwanted, with one entry for each namespace. */
+  /** One entry for each namespace. */
   async function old(): Promise<number> {
     if (days === 0) return 0
     const before = iso(clock.now() - days * day_ms)

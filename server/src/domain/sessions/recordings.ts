@@ -1,20 +1,17 @@
-// Recordings as a player reads them, in the caller's namespace: the recorded terminals of a session, a part
-// of one, and a search for text in one. The search over all is in search.ts.
+// Recordings as a player reads them: the recorded terminals of a session, a part of one, and a search in one.
+// search.ts searches all.
 import { Failure } from '@hawser/contract/failures'
 import type { JournalName } from '../../recording/journal.ts'
 import type { Recordings } from '../../recording/recordings.ts'
-import type { Stores } from '../../storage/stores.ts'
-import type { Audit } from '../audit/audit.ts'
+import type { With } from '../audit/parts.ts'
 import type { MemberCaller } from '../callers/callers.ts'
 import type { Rules } from '../callers/rules.ts'
 
-export interface RecordingParts {
-  stores: Stores
-  audit: Audit
+export interface RecordingParts extends With<'stores' | 'audit'> {
   recordings: Pick<Recordings, 'channels' | 'facts' | 'part' | 'filmstrip' | 'search' | 'usage'>
 }
 
-/** In a filmstrip, unless the query says otherwise. */
+/** Of a filmstrip. */
 const usualMoments = 8
 
 export function recordingRules({

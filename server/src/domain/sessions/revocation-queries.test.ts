@@ -15,7 +15,7 @@ import type { Bus } from '../../bus/bus.ts'
 import { localBus } from '../../bus/local.ts'
 import { lifetime } from '../../kit/lifetime.ts'
 import { fingerprintSha256 } from '../access/public-keys.ts'
-import { reasons, revocation, type HeldFor, type OpenSession } from './revocation.ts'
+import { reasons, revocation, type SessionLogin, type OpenSession } from './revocation.ts'
 
 /** The same stores, which count the calls of their methods. */
 function counting<T extends object>(whole: T, calls: string[], path = ''): T {
@@ -97,7 +97,7 @@ test('a check of all sessions asks once for each person and namespace, however m
       const person = people[at % people.length]!
       const { device_uid } = row
       const login = { device_uid, username: 'root', via: 'cli', shown: fingerprintSha256(line) } as const
-      const held: HeldFor = { ...login, tenant_id, person, key: fingerprint, restored: row.uid }
+      const held: SessionLogin = { ...login, tenant_id, person, key: fingerprint, restored: row.uid }
       sessions.set(row.uid, {
         uid: row.uid,
         tenant_id,

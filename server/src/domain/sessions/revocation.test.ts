@@ -8,6 +8,7 @@ import {
   device,
   namespace,
   openFresh,
+  publicKey,
   session,
   unique,
   user as userRow,
@@ -16,11 +17,12 @@ import {
 import type { Bus } from '../../bus/bus.ts'
 import { localBus } from '../../bus/local.ts'
 import { lifetime } from '../../kit/lifetime.ts'
+import { fingerprintSha256 } from '../access/public-keys.ts'
 import {
   reasons,
   revocation,
   type Connections,
-  type HeldFor,
+  type SessionLogin,
   type OpenSession,
   type Person,
   type RevocationParts,
@@ -74,7 +76,7 @@ async function start(recheck?: RevocationParts['recheck']) {
   const login = loginOn(accepted.uid)
   /** Opens a session that is held for this person, or for this key. */
   function hold(uid: string, person: SessionPerson, key?: string): void {
-    const held: HeldFor = { ...login, tenant_id, person, key }
+    const held: SessionLogin = { ...login, tenant_id, person, key }
     sessions.set(uid, { ...openSession(uid, accepted.uid)[1], person, heldFor: () => held })
   }
   const people: readonly Person[] = [
@@ -255,6 +257,20 @@ test('after news were missed everything is held against the database', async () 
   await stores.of(tenant_id).sessions.save(session, { active: 0, node: 'n' })
   missed()
   expect(await effects()).toContainEqual(['end', session, reasons.closed])
+})
+
+test('a check finds each session, also of more than it asks for at once', async () => {
+  const { stores, tenant_id, accepted, missed, hold, ends } = await start()
+  const { owner } = (await stores.namespaces.find(tenant_id))!
+  const rows = Array.from({ length: 501 }, () => session(accepted, { active: 1 }))
+  const last = rows.at(-1)!.uid
+  await stores.transaction(async (inside) => {
+    for (const row of rows) await inside.of(tenant_id).sessions.insert(row)
+    await inside.of(tenant_id).sessions.save(last, { active: 0, node: 'n' })
+  })
+  for (const { uid } of rows) hold(uid, user(owner))
+  missed()
+  expect((await ends()).filter(([uid]) => uid !== 'b')).toEqual([[last, reasons.closed]])
 })
 
 test('while the database is away people ask for themselves, and the rest is checked when it is back', async () => {
@@ -478,6 +494,20 @@ test('an API key that is removed ends its own sessions, held or not', async () =
   ])
 })
 
+test('a key that is given to a member, or taken away, brings back nobody who was somebody else with it', async () => {
+  const { rules, stores, tenant_id, accepted } = await start()
+  const { owner } = (await stores.namespaces.find(tenant_id))!
+  const [line, key] = ['ssh-ed25519 AAAA', unique('fingerprint')]
+  const { publicKeys } = stores.of(tenant_id)
+  await publicKeys.insert(publicKey(key, { data: Buffer.from(line).toString('base64') }))
+  const held = { ...loginOn(accepted), tenant_id, key, shown: fingerprintSha256(line) }
+  const mayBeHeld = async () =>
+    Promise.all([unknownPerson, user(owner)].map((person) => rules.mayBeHeld({ ...held, person })))
+  expect(await mayBeHeld()).toEqual([true, false])
+  await publicKeys.save(key, { owner })
+  expect(await mayBeHeld()).toEqual([false, true])
+})
+
 test('after news were missed, what is held ends for whoever may not come back any more', async () => {
   const { stores, tenant_id, missed, hold, ends } = await start()
   const { owner } = (await stores.namespaces.find(tenant_id))!
@@ -516,12 +546,43 @@ test('a key that has expired lets nobody wait, and its standing follows the role
   await stores.of(tenant_id).apiKeys.save('nightly', { created_by: maker.id })
   const held = { ...loginOn(''), tenant_id, person: apiKey('nightly'), key: undefined }
   const before = await rules.standing(held)
-  expect(await rules.mayWait({ ...held, standing: before })).toBe(true)
+  expect(await rules.mayBeHeld({ ...held, standing: before })).toBe(true)
   await stores.namespaces.saveMember(tenant_id, maker.id, 'operator', { role: 'observer', epoch: 'second' })
-  expect(await rules.mayWait({ ...held, standing: before })).toBe(false)
-  expect(await rules.mayWait(held)).toBe(true)
+  expect(await rules.mayBeHeld({ ...held, standing: before })).toBe(false)
+  expect(await rules.mayBeHeld(held)).toBe(true)
   await stores.of(tenant_id).apiKeys.save('nightly', { expires_in: Math.floor(Date.now() / 1_000) - 1 })
-  expect(await rules.mayWait(held)).toBe(false)
+  expect(await rules.mayBeHeld(held)).toBe(false)
+})
+
+test('who was removed and added again, or has another password, is another than the one who was held', async () => {
+  const { rules, stores, tenant_id } = await start()
+  const olga = userRow()
+  await stores.users.insert(olga)
+  const member = { tenant_id, user_id: olga.id, role: 'operator', created_at: olga.created_at } as const
+  await stores.namespaces.addMember({ ...member, epoch: 'first' })
+  const held = { ...loginOn(''), tenant_id, person: user(olga.id), key: undefined }
+  const first = await rules.standing(held)
+  expect(await rules.mayBeHeld({ ...held, standing: first })).toBe(true)
+  await stores.namespaces.removeMember(tenant_id, olga.id)
+  await stores.namespaces.addMember({ ...member, epoch: 'second' })
+  expect(await rules.mayBeHeld({ ...held, standing: first })).toBe(false)
+  const second = await rules.standing(held)
+  expect(await rules.mayBeHeld({ ...held, standing: second })).toBe(true)
+  await stores.users.save(olga.id, { epoch: olga.epoch + 1 })
+  expect(await rules.mayBeHeld({ ...held, standing: second })).toBe(false)
+})
+
+test('a key whose pattern is too large to be run ends no session, and brings nobody back', async () => {
+  const { rules, stores, tenant_id, accepted } = await start()
+  const [line, key] = ['ssh-ed25519 AAAA', unique('fingerprint')]
+  const { publicKeys } = stores.of(tenant_id)
+  await publicKeys.insert(publicKey(key, { data: Buffer.from(line).toString('base64') }))
+  const shown = fingerprintSha256(line)
+  const login = { ...loginOn(accepted), tenant_id, person: unknownPerson, key, shown }
+  expect(await rules.mayBeHeld(login)).toBe(true)
+  await publicKeys.save(key, { username: String.raw`\p{L}{0,450}` })
+  expect(await rules.mayBeHeld(login)).toBe(false)
+  expect(await rules.lostRight(login)).toBeUndefined()
 })
 
 test('keys that go with the membership of their maker end their sessions', async () => {

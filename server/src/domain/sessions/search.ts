@@ -1,5 +1,5 @@
-// Search over the recordings of the caller's namespace. The index may know a little more than the database
-// does at this moment: a hit counts only while its session is there and recorded.
+// Search over the recordings of the caller's namespace. The index may be ahead of or behind the database, so
+// a hit counts only while its session is there and recorded.
 import { Failure } from '@hawser/contract/failures'
 import type { SearchHit } from '@hawser/contract/recordings'
 import type { Cursor, LineHit } from '../../search/finding.ts'
@@ -26,7 +26,7 @@ export function searchRules({
   search,
   parse,
 }: SearchRuleParts): Pick<Rules<'recordings'>, 'find'> {
-  /** The uid of a device that is named by its uid or its name. */
+  /** By uid or by name. */
   async function deviceOf(named: string | undefined, tenant_id: string): Promise<string | undefined> {
     if (named === undefined) return undefined
     const { devices } = stores.of(tenant_id)
@@ -75,7 +75,7 @@ export function searchRules({
       const { tenant_id } = caller
       if (!(await stores.searchQueue.isOn(tenant_id)))
         throw new Failure('conflict', { message: 'The search is switched off in this namespace.' })
-      // What was looked for stays out of the log: people look for secrets that leaked.
+      // The text is not logged: people look for secrets that leaked.
       await audit.eventOnce(caller, {
         action: 'recording.searched',
         target: { kind: 'recordings', id: tenant_id, name: '' },

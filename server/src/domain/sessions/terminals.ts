@@ -1,17 +1,18 @@
-// Tickets for terminals in a browser. A signed-in member of the device's namespace gets one. A ticket is good
-// once, for half a minute, and contains what the login on the device needs, so that no password appears in an
-// address. Tickets live in memory and are written nowhere. A terminal lasts as long as its user's sign-in.
+// Tickets for terminals in a browser, for signed-in members of the device's namespace. A ticket works once,
+// for half a minute, and contains what the login on the device needs, so that no password appears in an
+// address. Tickets live in memory only. A terminal lasts as long as its user's sign-in.
 import { Failure } from '@hawser/contract/failures'
-import type { Bus, HeldName } from '../../bus/bus.ts'
+import { beyond, sessionLimits } from '@hawser/contract/limits'
+import type { HeldName } from '../../bus/bus.ts'
 import { newUid } from '../../kit/ids.ts'
 import { hashOf } from '../../kit/secrets.ts'
 import { second_ms, type Clock } from '../../kit/clock.ts'
 import type { Stores } from '../../storage/stores.ts'
+import type { With } from '../audit/parts.ts'
 import { standingOf, type MemberCaller } from '../callers/callers.ts'
 import type { KeyReader } from '../access/public-keys.ts'
 import type { Rules } from '../callers/rules.ts'
 
-/** The user who got a ticket. */
 export interface TicketHolder {
   readonly user_id: string
   readonly username: string
@@ -36,7 +37,7 @@ export type TerminalTicket = TicketHolder &
 
 interface AttachWish {
   readonly scrollback: boolean
-  /** The ticket with which a page that comes back by itself had the session. */
+  /** The earlier ticket of a page that reconnects by itself. */
   readonly after?: string | undefined
 }
 
@@ -46,27 +47,21 @@ export interface TerminalTickets {
   has(token: string): boolean
   /** Whether the user may still have a terminal in the namespace. */
   holds(holder: TicketHolder): Promise<boolean>
-  /** The user has a terminal open, and may see files beside it, until this is disposed. */
+  /** The user has a terminal open, and may see its files, until this is disposed. */
   opened(holder: TicketHolder, session_uid: string): Disposable
-  /** A session on this node can be continued by the user, until this is disposed. */
+  /** The user can reattach to a session on this node, until this is disposed. */
   attachable(session_uid: string, user_id: string): Disposable
 }
 
 const life_ms = 30 * second_ms
-/** Tickets of one user, and of all users together; these limits bound the memory. */
-const mostOfOne = 20
-const mostOfAll = 10_000
 
-export interface TerminalParts {
-  stores: Stores
-  clock: Clock
+export interface TerminalParts extends With<'stores' | 'clock' | 'bus'> {
   keys: KeyReader
-  bus: Bus
   /** Lets other nodes find this node under the name. */
   register(name: string): HeldName
 }
 
-/** The name of a ticket on the bus. It has the token's hash, because other nodes must not learn the token. */
+/** Contains the token's hash, because other nodes must not learn the token. */
 export const ticketName = (token: string): string => `ticket.${hashOf(token)}`
 const terminalName = (session_uid: string): string => `terminal.${session_uid}`
 const attachName = (session_uid: string): string => `attach.${session_uid}`
@@ -78,65 +73,18 @@ export function terminals({
   bus,
   register,
 }: TerminalParts): Rules<'terminals'> & { tickets: TerminalTickets } {
-  const given = new Map<
-    string,
-    { readonly ticket: TerminalTicket; readonly ends_at: number; forget(): void }
-  >()
+  const given = givenTickets(clock, register)
   const open = new Map<string, TicketHolder>()
   /** The user of each session that can be continued. */
   const continuable = new Map<string, string>()
 
-  function holderOf(caller: MemberCaller): TicketHolder {
-    // The contract admits no API keys, but the types do not say so.
-    if (caller.kind !== 'user') throw new Failure('apiKeyRefused')
-    const { id: user_id, username, tenant_id, epoch, token_id } = caller
-    return { user_id, username, tenant_id, epoch, token_id }
-  }
-
-  /** Resolves when the ticket is good on every node. */
-  async function give(ticket: TerminalTicket): Promise<{ token: string }> {
-    let own = 0
-    for (const one of given.values()) if (one.ticket.user_id === ticket.user_id) own += 1
-    if (own >= mostOfOne || given.size >= mostOfAll)
-      throw new Failure('tooMany', { retryAfter: life_ms / second_ms })
-    const token = newUid()
-    // A ticket that is not redeemed in time is dropped, and its password with it.
-    const name = register(ticketName(token))
-    const forget = (): void => {
-      clearTimeout(timer)
-      name[Symbol.dispose]()
-      given.delete(token)
-    }
-    const timer = setTimeout(forget, life_ms).unref()
-    given.set(token, { ticket, ends_at: clock.now() + life_ms, forget })
-    await name.known()
-    return { token }
-  }
-
-  /** Refuses unless the caller's namespace has accepted the device. */
-  async function requireDevice(tenant_id: string, uid: string): Promise<void> {
-    const device = await stores.of(tenant_id).devices.find(uid)
-    if (device?.status !== 'accepted')
-      throw new Failure('notFound', { message: 'There is no such device to connect to.' })
-  }
-
-  function fingerprintOf(line: string): string {
-    try {
-      return keys.fingerprint(keys.parse(line.trim()).blob)
-    } catch (error) {
-      throw new Failure('invalid', {
-        message: `public_key: ${error instanceof Error ? error.message : 'not a public key'}`,
-      })
-    }
-  }
-
   async function filesTicket(session_uid: string, holder: TicketHolder): Promise<string | undefined> {
     const terminal = open.get(session_uid)
     if (terminal?.user_id !== holder.user_id || terminal.tenant_id !== holder.tenant_id) return undefined
-    // Copies field by field: a question from another node may have any others.
+    // Copies field by field: another node's question may have extra ones.
     const { user_id, username, tenant_id, epoch, token_id } = holder
     const ticket = { user_id, username, tenant_id, epoch, token_id, kind: 'files', session_uid } as const
-    return (await give(ticket)).token
+    return (await given.give(ticket)).token
   }
 
   async function attachTicket(
@@ -147,21 +95,21 @@ export function terminals({
     // Copies field by field, as above.
     const { user_id, username, tenant_id, epoch, token_id } = holder
     const whose = { user_id, username, tenant_id, epoch, token_id }
-    return (await give({ ...whose, kind: 'attach', session_uid, scrollback, after })).token
+    return (await given.give({ ...whose, kind: 'attach', session_uid, scrollback, after })).token
   }
 
   return {
     async open({ body }, caller) {
       const { password, public_key } = body
       const fingerprint =
-        body.fingerprint ?? (public_key === undefined ? undefined : fingerprintOf(public_key))
+        body.fingerprint ?? (public_key === undefined ? undefined : fingerprintOf(keys, public_key))
       if ((password === undefined) === (fingerprint === undefined))
         throw new Failure('invalid', {
           message: 'Either a password, or a fingerprint or public_key is needed.',
         })
-      await requireDevice(caller.tenant_id, body.device)
+      await requireDevice(stores, caller.tenant_id, body.device)
       const proof = password === undefined ? { fingerprint: fingerprint! } : { password }
-      return give({
+      return given.give({
         ...holderOf(caller),
         kind: 'terminal',
         device_uid: body.device,
@@ -177,8 +125,8 @@ export function terminals({
             'A signature of the user name alone could be used again by others; sign in with a key at /ws/ssh/session.',
         })
       if (password === undefined) throw new Failure('invalid', { message: 'password: it is needed' })
-      await requireDevice(caller.tenant_id, body.device)
-      return give({
+      await requireDevice(stores, caller.tenant_id, body.device)
+      return given.give({
         ...holderOf(caller),
         kind: 'old terminal',
         device_uid: body.device,
@@ -188,7 +136,7 @@ export function terminals({
     },
     async files({ body }, caller) {
       const holder = holderOf(caller)
-      // The terminal may be on another node, which then gives the ticket.
+      // The terminal may be on another node, which then issues the ticket.
       const token =
         (await filesTicket(body.session, holder)) ??
         (await bus.seek(terminalName(body.session), JSON.stringify(holder)))
@@ -200,7 +148,7 @@ export function terminals({
       const row = await stores.of(caller.tenant_id).sessions.find(body.session)
       const isOwn = row?.active === 1 && row.person_kind === 'user' && row.person_id === holder.user_id
       const asked = { holder, scrollback: body.scrollback ?? false, after: body.after }
-      // The session may be on another node, which then gives the ticket.
+      // The session may be on another node, which then issues the ticket.
       const token = isOwn
         ? ((await attachTicket(body.session, asked)) ??
           (await bus.seek(attachName(body.session), JSON.stringify(asked))))
@@ -215,13 +163,8 @@ export function terminals({
       return { token }
     },
     tickets: {
-      has: (token) => given.has(token),
-      take(token) {
-        const found = given.get(token)
-        found?.forget()
-        if (!found || found.ends_at <= clock.now()) throw new Failure('wrongToken')
-        return found.ticket
-      },
+      has: given.has,
+      take: given.take,
       async holds(holder) {
         return ((await standingOf(stores, holder))?.role ?? null) !== null
       },
@@ -250,5 +193,66 @@ export function terminals({
         }
       },
     },
+  }
+}
+
+function givenTickets(clock: Clock, register: TerminalParts['register']) {
+  const given = new Map<
+    string,
+    { readonly ticket: TerminalTicket; readonly ends_at: number; forget(): void }
+  >()
+
+  /** Resolves when the ticket is good on every node. */
+  async function give(ticket: TerminalTicket): Promise<{ token: string }> {
+    let own = 0
+    for (const one of given.values()) if (one.ticket.user_id === ticket.user_id) own += 1
+    const { tickets, ticketsOfAll } = sessionLimits
+    if (own >= tickets.max || given.size >= ticketsOfAll.max) throw beyond(tickets, life_ms / second_ms)
+    const token = newUid()
+    // A ticket that is not redeemed in time is dropped, and its password with it.
+    const name = register(ticketName(token))
+    const forget = (): void => {
+      clearTimeout(timer)
+      name[Symbol.dispose]()
+      given.delete(token)
+    }
+    const timer = setTimeout(forget, life_ms).unref()
+    given.set(token, { ticket, ends_at: clock.now() + life_ms, forget })
+    await name.known()
+    return { token }
+  }
+
+  return {
+    give,
+    has: (token: string): boolean => given.has(token),
+    take(token: string): TerminalTicket {
+      const found = given.get(token)
+      found?.forget()
+      if (!found || found.ends_at <= clock.now()) throw new Failure('wrongToken')
+      return found.ticket
+    },
+  }
+}
+
+function holderOf(caller: MemberCaller): TicketHolder {
+  // The contract admits no API keys, but the types do not say so.
+  if (caller.kind !== 'user') throw new Failure('apiKeyRefused')
+  const { id: user_id, username, tenant_id, epoch, token_id } = caller
+  return { user_id, username, tenant_id, epoch, token_id }
+}
+
+async function requireDevice(stores: Stores, tenant_id: string, uid: string): Promise<void> {
+  const device = await stores.of(tenant_id).devices.find(uid)
+  if (device?.status !== 'accepted')
+    throw new Failure('notFound', { message: 'There is no such device to connect to.' })
+}
+
+function fingerprintOf(keys: KeyReader, line: string): string {
+  try {
+    return keys.fingerprint(keys.parse(line.trim()).blob)
+  } catch (error) {
+    throw new Failure('invalid', {
+      message: `public_key: ${error instanceof Error ? error.message : 'not a public key'}`,
+    })
   }
 }

@@ -45,6 +45,16 @@ test('windows at the same time are one visit, and somebody else has entries of t
   expect(actions.filter((action) => action === 'session.unwatched')).toHaveLength(2)
 })
 
+test('windows at two addresses are two visits, so that the log names both addresses', async () => {
+  const { entries, begin, settled } = log()
+  const open = [begin(from('192.0.2.1')), begin(from('192.0.2.2'))]
+  for (const one of open) one[Symbol.dispose]()
+  await settled()
+  const actions = entries.map(({ action }) => action)
+  expect(actions.filter((action) => action === 'session.watched')).toHaveLength(2)
+  expect(actions.filter((action) => action === 'session.unwatched')).toHaveLength(2)
+})
+
 test('after five visits the sixth lasts until they stay away, and tells how often they came', async () => {
   const { entries, begin, settled } = log()
   for (let visit = 0; visit < 100; visit += 1) {
@@ -74,6 +84,17 @@ test('a server that stops writes the end of the visit of somebody who is away fo
   const count = entries.length
   vi.advanceTimersByTime(away_ms)
   expect(entries).toHaveLength(count)
+})
+
+test('a visit whose beginning could not be written has no end in the log either', async () => {
+  const { entries, begin, isBroken, settled } = log()
+  isBroken.value = true
+  const visit = begin(from('192.0.2.1'))
+  await expect(visit.written).rejects.toThrow('away')
+  isBroken.value = false
+  visit[Symbol.dispose]()
+  await settled()
+  expect(entries).toEqual([])
 })
 
 test('an entry that could not be written is written for the next visit', async () => {

@@ -1,23 +1,18 @@
 // Who watches which session, in the audit log: an entry when they come, and one when they have left. All
-// windows of a person at once are one visit. Somebody who comes and goes all the time must not fill the log:
-// after a few visits to a session, the next one lasts until they have stayed away for a while, and its end
-// has the count of visits.
+// windows of a person at one address are one visit. The first visits of a person to a session in ten minutes have entries of their
+// own. The next one ends only when the person was away for ten minutes, and its last entry has the number of visits.
+import { sessionLimits } from '@hawser/contract/limits'
 import { iso, minute_ms, type Clock } from '../../kit/clock.ts'
 import { limiter } from '../../kit/limiter.ts'
 import type { Audit, AuditRecord } from '../audit/audit.ts'
 import type { MemberCaller } from '../callers/callers.ts'
 
-/** Visits of one person to one session that have entries of their own. */
-const usual = { max: 5, window_ms: 10 * minute_ms }
-/** Time away after which a visit of somebody who came often is over. */
+/** Time away after which a frequent viewer's visit is over. */
 export const away_ms = 10 * minute_ms
-/** Addresses of one visit that are told. */
 const mostSources = 10
 
 interface Visit {
-  /** Windows that are open now. */
   windows: number
-  /** How often they came. */
   count: number
   last_at: number
   readonly sources: Set<string>
@@ -30,22 +25,21 @@ interface Visit {
 interface VisitParts {
   audit: Pick<Audit, 'event'>
   clock: Clock
-  /** Runs work that nobody waits for; the name appears in the log if it fails. */
+  /** Runs background work; the name appears in the log if it fails. */
   later(name: string, work: () => Promise<void>): void
 }
 
 type About = Pick<AuditRecord, 'target' | 'detail'>
 
-/** A server that stops ends the visits of those who are away. */
+/** Disposing ends the visits of those who are away. */
 export interface Visits extends AsyncDisposable {
-  /** Somebody comes to watch the session, until this is disposed of. */
+  /** Somebody watches the session until this is disposed. */
   begin(session_uid: string, caller: MemberCaller, about: About): Disposable & { written: Promise<void> }
 }
 
 export function visits({ audit, clock, later }: VisitParts): Visits {
-  /** Who watches what on this node. */
   const going = new Map<string, Visit>()
-  const often = limiter(clock, usual)
+  const often = limiter(clock, sessionLimits.visits)
 
   async function end(key: string, visit: Visit, caller: MemberCaller, about: About): Promise<void> {
     going.delete(key)
@@ -62,10 +56,10 @@ export function visits({ audit, clock, later }: VisitParts): Visits {
   return {
     begin(session_uid, caller, about) {
       const who = [caller.kind, caller.kind === 'key' ? caller.name : caller.id, session_uid]
-      const restless = JSON.stringify(who)
-      const calm = JSON.stringify([...who, caller.source])
-      const known = [calm, restless].find((one) => going.has(one))
-      const key = known ?? (often.take(restless) > 0 ? restless : calm)
+      const ofFrequent = JSON.stringify(who)
+      const ofAddress = JSON.stringify([...who, caller.source])
+      const known = [ofAddress, ofFrequent].find((one) => going.has(one))
+      const key = known ?? (often.take(ofFrequent) > 0 ? ofFrequent : ofAddress)
       const visit = going.get(key) ?? {
         windows: 0,
         count: 0,
@@ -81,7 +75,7 @@ export function visits({ audit, clock, later }: VisitParts): Visits {
       visit.windows += 1
       visit.last_at = clock.now()
       if (visit.sources.size < mostSources) visit.sources.add(caller.source)
-      // The next one writes again what could not be written.
+      // If the entry could not be written, the next visit writes one.
       visit.written.catch(() => going.get(key) === visit && going.delete(key))
       return {
         written: visit.written,
@@ -90,7 +84,7 @@ export function visits({ audit, clock, later }: VisitParts): Visits {
           if (visit.windows > 0) return
           const ended = () => end(key, visit, caller, about)
           const over = () => later('session.unwatched', ended)
-          if (key === calm) over()
+          if (key === ofAddress) over()
           else visit.away = { timer: setTimeout(over, away_ms).unref(), end: ended }
         },
       }

@@ -1,32 +1,31 @@
-// Tickets for watching a session from a browser. A browser cannot set headers on a WebSocket, so without a
-// ticket the user's token would appear in an address. A ticket is good once, for half a minute and for one
-// session. It is sealed under the master key, which all nodes have: the node on which the session runs reads
-// it without asking the node that issued it. Only that node redeems it, so that node also remembers which
-// tickets were redeemed.
+// Tickets for watching a session from a browser, which cannot set headers on a WebSocket: without a ticket
+// the user's token would appear in an address. A ticket works once, for half a minute and for one session. It
+// is sealed under the master key that all nodes share. Only the node on which the session runs redeems it, so
+// that node also remembers which tickets were redeemed.
 import { rank } from '@hawser/contract/access'
 import { Failure } from '@hawser/contract/failures'
-import { second_ms, type Clock } from '../../kit/clock.ts'
+import { beyond, sessionLimits, type Limit } from '@hawser/contract/limits'
+import { second_ms } from '../../kit/clock.ts'
 import { newUid } from '../../kit/ids.ts'
-import type { Vault } from '../../kit/secrets.ts'
-import type { Stores } from '../../storage/stores.ts'
+import type { With } from '../audit/parts.ts'
 import { standingOf, type MemberCaller, type RequestOrigin, type UserCaller } from '../callers/callers.ts'
 import type { Invited, InvitationStanding } from './sharing.ts'
 
-/** What a ticket is for: to watch, or to ask whether one may type; or what an invitation is for. */
+/** To watch, to ask whether one may type, or for an invitation. */
 export type TicketKind = 'watch' | 'join' | 'invitation'
 
-/** Somebody who is in a session. Whoever was invited has no role of their own in it. */
+/** A guest has no role of their own in the session. */
 export type WatchingCaller = MemberCaller & { readonly invited?: Invited }
 
 export interface OpenedTicket {
   readonly purpose: TicketKind
-  /** Gives the user of the ticket with the present role. Throws when the user may not be there any more. */
+  /** The user with the present role. Throws when the user may no longer be there. */
   authorise(from: RequestOrigin): Promise<WatchingCaller>
 }
 
 export interface WatchTickets {
   give(caller: MemberCaller, session_uid: string, purpose: 'watch' | 'join'): string
-  /** For somebody who has taken an invitation. */
+  /** For a guest who has accepted an invitation. */
   invite(
     caller: UserCaller,
     to: { readonly tenant_id: string; readonly session_uid: string; readonly invitation: string },
@@ -46,21 +45,15 @@ interface Ticket {
   /** The id of the same token; the token that changes the password stays good. */
   readonly token_id: string
   readonly ends_at: number
-  /** The id of it. */
   readonly invitation?: string
 }
 
 const life_ms = 30 * second_ms
-/** Tickets of one user that wait to be redeemed. */
-const mostGiven = 20
-/** Tickets that one user redeemed in the last half minute. */
-const mostTaken = 200
 const sealedFor = 'watch ticket'
-/** The least role for each. */
 const leastRole = { watch: 'administrator', join: 'operator' } as const
 
 /** Tickets of the last half minute, counted by user. */
-function recent(most: number) {
+function recent(limit: Limit & { readonly max: number }) {
   const tickets = new Map<string, Pick<Ticket, 'user_id' | 'ends_at'>>()
   const counts = new Map<string, number>()
 
@@ -78,13 +71,12 @@ function recent(most: number) {
     has: (id: string): boolean => tickets.has(id),
     /** Throws tooMany. */
     add({ id, user_id, ends_at }: Ticket, now: number): void {
-      // The map has them in about the order in which they end.
       for (const [old, end] of tickets) {
         if (end.ends_at > now) break
         drop(old)
       }
       const own = counts.get(user_id) ?? 0
-      if (own >= most) throw new Failure('tooMany', { retryAfter: life_ms / second_ms })
+      if (own >= limit.max) throw beyond(limit, life_ms / second_ms)
       tickets.set(id, { user_id, ends_at })
       counts.set(user_id, own + 1)
     },
@@ -96,15 +88,10 @@ export function watchTickets({
   vault,
   clock,
   invited,
-}: {
-  stores: Stores
-  vault: Vault
-  clock: Clock
-  invited: InvitationStanding
-}): WatchTickets {
+}: With<'stores' | 'vault' | 'clock'> & { invited: InvitationStanding }): WatchTickets {
   /** Tickets that this node issued and that nobody redeemed here. */
-  const given = recent(mostGiven)
-  const taken = recent(mostTaken)
+  const given = recent(sessionLimits.watchTickets)
+  const taken = recent(sessionLimits.usedWatchTickets)
 
   function opened(sealed: string): Ticket {
     try {

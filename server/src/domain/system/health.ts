@@ -1,14 +1,17 @@
-// Whether people can sign in. Each part that signing in needs has a check: the database answers and can be
-// written, and passwords can be checked. Balancers ask all the time, and so may strangers: an answer is
-// shared by all who ask and counts for a while, and nobody waits for a part that does not answer. The log
-// tells when a part fails and when it is back, once each.
+// Whether people can sign in: the database answers and can be written, and passwords can be checked.
+// Balancers ask all the time, and strangers may: concurrent callers share an answer, which counts for a
+// while, and nobody waits for a part that does not answer. The log reports once when a part fails, and once
+// when it is back.
 import { Failure } from '@hawser/contract/failures'
-import { second_ms } from '../../kit/clock.ts'
+import type { Bus } from '../../bus/bus.ts'
+import { iso, minute_ms, second_ms, type Clock } from '../../kit/clock.ts'
+import type { Stores } from '../../storage/stores.ts'
+import { probeThreads } from '../people/credentials.ts'
 
 export interface HealthCheck {
   /** The name in the log. */
   readonly part: string
-  /** What whoever asks is told. */
+  /** The sentence for callers. */
   readonly sentence: string
   /** How long an answer counts. */
   readonly counts_ms: number
@@ -21,7 +24,7 @@ export interface HealthParts {
   onChange(part: string, error: unknown): void
 }
 
-/** A part that takes longer is as good as gone. */
+/** A part that takes longer counts as broken. */
 const late_ms = 3 * second_ms
 const retry_s = 5
 
@@ -44,7 +47,64 @@ export function health({ checks, onChange }: HealthParts): () => Promise<void> {
   }
 }
 
-/** Gives the error of the newest run, or undefined. One run at a time. */
+/** Signing in writes: a database that can only be read is not enough. */
+export function signInChecks(stores: Stores, clock: Clock, node: string): HealthCheck[] {
+  const nobody = 'nobody can sign in'
+  return [
+    {
+      part: 'database',
+      sentence: `The database does not answer: ${nobody}.`,
+      counts_ms: second_ms,
+      run: stores.ping,
+    },
+    {
+      part: 'database writes',
+      sentence: `The database cannot be written: ${nobody}.`,
+      counts_ms: 5 * second_ms,
+      run: () => stores.attempts.count(`health ${node}`, iso(clock.now()), iso(clock.now() + minute_ms)),
+    },
+    {
+      part: 'passwords',
+      sentence: `Passwords cannot be checked: ${nobody}.`,
+      counts_ms: second_ms,
+      run: probeThreads,
+    },
+  ]
+}
+
+export interface ServerHealth {
+  /** Throws a Failure that says why people cannot sign in. */
+  ready(): Promise<void>
+  drain(): void
+}
+
+/** Balancers send nobody to a server that is not ready. */
+export function readiness(parts: {
+  readonly bus: Pick<Bus, 'connected'>
+  isWritable(): boolean
+  healthy(): Promise<void>
+}): ServerHealth {
+  let draining = false
+  return {
+    drain: () => void (draining = true),
+    async ready() {
+      if (!parts.isWritable())
+        throw new Failure('unavailable', {
+          message: 'The disk of the server is full: nobody can sign in.',
+          retryAfter: 60,
+        })
+      if (draining) throw new Failure('unavailable', { message: 'The server is stopping.', retryAfter: 5 })
+      if (!parts.bus.connected)
+        throw new Failure('unavailable', {
+          message: 'This node is cut off from the others (NATS).',
+          retryAfter: 5,
+        })
+      await parts.healthy()
+    },
+  }
+}
+
+/** Resolves to the newest run's error, or undefined. One run at a time. */
 function shared({ part, counts_ms, run }: HealthCheck): () => Promise<unknown> {
   let asked_at = -Infinity
   let running = false

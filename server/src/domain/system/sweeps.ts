@@ -1,8 +1,8 @@
-// Sweeps: they remove what has expired, and mark devices offline that a crash left marked as online. Every
-// sweep is safe to repeat and to run on several nodes at once.
+// Sweeps remove what has expired, and mark devices offline that a crash left online. Every sweep is safe to
+// repeat and to run on several nodes at once.
 import { trafficDays_most } from '@hawser/contract/devices'
-import { day_ms, iso, minute_ms, type Clock } from '../../kit/clock.ts'
-import type { Stores } from '../../storage/stores.ts'
+import { day_ms, iso, minute_ms } from '../../kit/clock.ts'
+import type { With } from '../audit/parts.ts'
 import { stale_ms } from '../sessions/live-sessions.ts'
 import { online_ms } from '../devices/presence.ts'
 import { slot_hold_ms } from '../billing/subscriptions.ts'
@@ -13,31 +13,25 @@ const lag_ms = 5 * minute_ms
 /** The payment provider retries an event for days; after that it never sends it again. */
 const event_ms = 30 * day_ms
 
-/** How long an account that registered waits for its address to be confirmed; then its name is free again. */
+/** An account that is not confirmed in this time frees its name. */
 const unconfirmed_ms = 7 * day_ms
 
-/** As the gateway remembers sources that logged in (gateway/startups.ts). */
+/** As the gateway remembers sources that logged in (gateway/login/startups.ts). */
 const knownSources = { lasts_ms: day_ms, most: 100_000 }
 
 /** How long expired invitations can be sent again. */
 const invitation_ms = 30 * day_ms
 
-/** How long a new container finds the acceptance, tags and notes of one with its name that is gone. */
+/** How long a new container can take over the device of a removed one of its name. */
 const goneContainer_ms = 30 * day_ms
 
-/** How long refused logins are kept. */
 const refusal_ms = 30 * day_ms
 
-export interface SweepParts {
-  stores: Stores
-  clock: Clock
+export interface SweepParts extends With<'stores' | 'clock'> {
   /** Removes accounts that registered before this moment and were never confirmed, and changes to an address. */
   claims(registeredBefore: string): Promise<void>
-  /** Removes recordings. */
   recordings(): Promise<void>
-  /** Closes sessions that nobody has touched since this moment. */
   sessions(moments: { readonly last_seen: string; readonly now: string }): Promise<void>
-  /** Removes old entries of audit logs. */
   audit(): Promise<void>
   onError: (error: unknown) => void
 }
