@@ -31,7 +31,6 @@ export interface Calls<Theirs extends CallHandlers> {
     name: N,
     ...given: Parameters<Theirs[N]>
   ): Promise<Awaited<ReturnType<Theirs[N]>>>
-  /** Rejects all calls that wait: nobody will answer. */
   end(error: Error): void
   readonly waiting: number
 }

@@ -4,13 +4,11 @@
 // a prompt seen before counts as well, because people also paste.
 import { BoundedMap } from '../kit/bounded-map.ts'
 
-/**
- * How a command was found: by marks of the shell, behind a guessed prompt, or as the client's own request.
- */
+/** How a command was found: marks of the shell, a guessed prompt, or the client's own request. */
 export type CommandSource = 'marks' | 'prompt' | 'exec'
 
 interface Position {
-  /** The number of the line since the start of the recording. */
+  /** Since the start of the recording. */
   readonly line: number
   readonly column: number
 }
@@ -24,27 +22,24 @@ interface FoundCommand {
 
 const mostPrompts = 8
 const longestPrompt = 200
-/** Rows of one command. */
 const mostRows = 40
 /** Commands whose line has not left the screen. */
 const mostWaiting = 500
 
-/** The last character of a prompt. */
 const promptEnd = /[$#%>❯➜λ»›]\s?$/u
 
 export class CommandFinder {
-  /** Where input begins, if a prompt waits for it. */
+  /** Undefined: no prompt waits for input. */
   #prompt: (Position & { readonly text: string }) | undefined
-  /** Prompts that were seen, the newest last. */
+  /** Newest last. */
   #prompts: string[] = []
-  /** Where the shell said that a command begins. */
+  /** The shell's mark of the beginning of a command. */
   #begun: Position | undefined
   /** Whether the shell marks its commands; then nothing is guessed. */
   #hasMarks = false
-  /** Commands by the text of their whole line, until that line is given out. */
+  /** By the text of their whole line, until the recording shows that line. */
   readonly #waiting = new BoundedMap<string, FoundCommand[]>(mostWaiting)
 
-  /** A mark of the shell, at the cursor. */
   mark(mark: string, cursor: Position, time_ms: number, row: RowText): void {
     this.#hasMarks = true
     const [kind] = mark
@@ -55,13 +50,12 @@ export class CommandFinder {
     } else if (kind === 'A' || kind === 'D') this.#begun = undefined
   }
 
-  /** Nothing comes for a moment; `before` is the text before the cursor. */
+  /** Output has paused; `before` is the text before the cursor. */
   pause(line: number, column: number, before: string): void {
     if (this.#hasMarks || this.#prompt?.line === line || column === 0 || column > longestPrompt) return
     if (promptEnd.test(before)) this.#prompt = { line, column, text: before }
   }
 
-  /** The cursor has left this line downwards. */
   lineFeed(line: number, time_ms: number, row: RowText): void {
     const prompt = this.#prompt
     if (!prompt || line < prompt.line) return
@@ -75,7 +69,7 @@ export class CommandFinder {
     this.#begun = undefined
   }
 
-  /** The command in a line that is given out now; `guess`: a known prompt alone is enough. */
+  /** The command in a line that is complete; `guess`: a known prompt alone is enough. */
   find(
     text: string,
     guess: boolean,
@@ -88,7 +82,6 @@ export class CommandFinder {
     return prompt === undefined ? undefined : { command: { at: prompt.length, source: 'prompt' } }
   }
 
-  /** Remembers the command that begins here; false: there is none. */
   #note(
     { line, column }: Position,
     end: number,

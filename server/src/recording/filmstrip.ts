@@ -14,7 +14,7 @@ export interface RecordingMoment {
   readonly output: Buffer
 }
 
-/** The output that each moment gets: enough for some screens full of coloured text. */
+/** For each moment: enough for some screens of coloured text. */
 const output_bytes = 12 * 1024
 /** How far into it a line or a sequence must begin, so that it does not begin within one. */
 const within_bytes = 1024
@@ -24,7 +24,7 @@ interface Target {
   isBehind(event: JournalEvent, output_bytes: number): boolean
 }
 
-/** At most so many moments, in order; fewer where nothing was shown between two of them. */
+/** At most `most` moments, in order; fewer where nothing was shown between two of them. */
 export async function filmstripOf(source: Source, most: number): Promise<RecordingMoment[]> {
   const byTime = Math.floor(most / 2)
   const targets: Target[] = []
@@ -37,10 +37,7 @@ export async function filmstripOf(source: Source, most: number): Promise<Recordi
   }
   for (let number = 1; number <= most - byTime; number++) {
     const until = (source.output_bytes * number) / (most - byTime + 1)
-    targets.push({
-      isBefore: (entry) => entry.output_bytes <= until,
-      isBehind: (_, count) => count >= until,
-    })
+    targets.push({ isBefore: (entry) => entry.output_bytes <= until, isBehind: (_, count) => count >= until })
   }
   /** Moments by the bytes of output before them: where nothing was shown between two, they are one. */
   const found = new Map<number, RecordingMoment>()
@@ -70,7 +67,7 @@ async function momentAt(
     if (!bytes) continue
     time_ms = event.time_ms
     count += bytes.length
-    // A copy: the memory of the block behind it would else stay for as long.
+    // A copy: a slice would hold the memory of its whole block.
     pieces.push(Buffer.from(bytes.subarray(-output_bytes)))
     kept += Math.min(bytes.length, output_bytes)
     if (kept < 4 * output_bytes) continue
@@ -80,7 +77,6 @@ async function momentAt(
   return { time_ms, size, output: ending(Buffer.concat(pieces)), count }
 }
 
-/** The last of the output, from the beginning of a line or of a sequence on. */
 function ending(output: Buffer): Buffer {
   if (output.length <= output_bytes) return output
   const last = output.subarray(-output_bytes)

@@ -3,7 +3,6 @@
 // few files at once, so that a thousand sessions do not take all the threads that the rest of the server
 // needs.
 
-/** A journal, as the schedule sees it. */
 export interface Flushable {
   /** Writes what waits to the file. */
   push(): void
@@ -11,9 +10,7 @@ export interface Flushable {
 }
 
 export interface FlushSchedule extends Disposable {
-  /** The journal has events that are not in the file. */
   dirty(one: Flushable): void
-  /** The journal's file has bytes that are not synced. */
   unsynced(one: Flushable): void
   /** The journal is over and syncs itself. */
   forget(one: Flushable): void

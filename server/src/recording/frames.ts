@@ -12,7 +12,7 @@ export interface PlayedFrame extends Size {
 
 type Events = AsyncIterable<JournalEvent> | Iterable<JournalEvent>
 
-/** Each piece of output with its time and the size that the terminal then had. */
+/** Each piece of output with its time and the size of the terminal. */
 export async function* framesOf(header: Header, events: Events): AsyncGenerator<PlayedFrame> {
   const started = Date.parse(header.started_at)
   let size: Size = { width: header.width, height: header.height }
@@ -24,7 +24,7 @@ export async function* framesOf(header: Header, events: Events): AsyncGenerator<
     const bytes = shown(event)
     if (!bytes) continue
     const message = text.write(bytes)
-    // An empty text means that only a part of a character has come.
+    // An empty text is only a part of a character.
     if (message !== '' || bytes.length === 0) yield { message, time, ...size }
   }
   const rest = text.end()
@@ -51,11 +51,9 @@ export async function* castOf(header: Header, events: Events): AsyncGenerator<st
   if (rest !== '') yield line([seconds, 'o', rest])
 }
 
-/** The cast of a session of which nothing was recorded. */
 export const emptyCast = (timestamp_ms: number): string =>
   line({ version: 2, width: 80, height: 24, timestamp: Math.floor(timestamp_ms / 1000) })
 
-/** The bytes that an event put on the terminal. */
 export function shown(event: JournalEvent): Buffer | undefined {
   if (event.kind === 'output') return event.bytes
   return event.kind === 'mark' && event.mark.type === 'announcement'

@@ -215,7 +215,7 @@ describe('a journal', () => {
   test('has an index of bounded size, however long it is', async () => {
     using schedule = flushSchedule()
     let length = 0
-    // Only how much was written is kept: it is a lot.
+    // Counts only: it is a lot.
     const file: Appending = {
       ...memory().file,
       append: async (pieces) => pieces.forEach((piece) => void (length += piece.length)),
@@ -266,7 +266,7 @@ describe('a torn file', () => {
         expect(closed).toBeUndefined()
         continue
       }
-      // The end was written and only its seal was not: it did end by itself.
+      // The end was written, only its seal was not: the recording was closed regularly.
       expect(closed?.ending).toBe(whole >= 5 ? 'closed' : 'cut off')
       expect(torn.finished()).toBe(true)
       expect(await all(torn.file)).toEqual(expected.slice(0, events))

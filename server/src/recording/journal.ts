@@ -5,7 +5,7 @@ import { createHash } from 'node:crypto'
 export interface JournalName {
   readonly tenant_id: string
   readonly session_uid: string
-  /** 0 is the first recorded channel of its session. */
+  /** 0: the first recorded channel of the session. */
   readonly channel: number
 }
 
@@ -14,19 +14,15 @@ export interface Size {
   readonly height: number
 }
 
-/** The first block. */
 export interface Header extends JournalName, Size {
   readonly version: 1
   readonly started_at: string
   readonly device_uid: string
   readonly username: string
-  /** Who opened the session, as devices are told; absent: unknown. */
+  /** As devices are told; absent: unknown. */
   readonly person?: string
   readonly term: string
-  /**
-   * The installation's public key, Ed25519, raw, in base64: whoever wants to be sure compares it with one
-   * they know.
-   */
+  /** The installation's public key, Ed25519, raw, in base64, to compare with a known one. */
   readonly key: string
 }
 
@@ -34,15 +30,15 @@ export type Mark =
   | { readonly type: 'start' }
   /** Shown to the client by the gateway, so it is a part of what the terminal showed. */
   | { readonly type: 'announcement'; readonly text: string }
-  /** `command`: of an exec; what is typed into a shell is on its screen as well. */
+  /** `command`: of an exec; a shell's commands are on its screen. */
   | { readonly type: 'program'; readonly program: string; readonly command?: string }
   | { readonly type: 'exit'; readonly status?: number; readonly signal?: string }
   /** The client is lost, and nobody sees what comes until the session is resumed. */
   | { readonly type: 'held' }
   | { readonly type: 'resumed'; readonly via: string }
   /**
-   * From here on this person types; before the first one, whoever opened the session. What they type is not
-   * recorded, only its echo. `id`: of a user who joined the session.
+   * From here on this person types; before the first one, the session's person. Only the echo is recorded.
+   * `id`: of a user who joined.
    */
   | { readonly type: 'typist'; readonly by: string; readonly id?: string }
 
@@ -51,44 +47,38 @@ export type JournalEvent =
   | ({ readonly kind: 'resize'; readonly time_ms: number } & Size)
   | { readonly kind: 'mark'; readonly time_ms: number; readonly mark: Mark }
 
-/** How a journal came to its end. */
 export type Ending = 'closed' | 'failed' | 'cut off'
 
-/** A place to begin reading: the block at `offset`, and what was true just before it. */
+/** A place to begin reading: the block at `offset`, and the state before it. */
 export interface IndexEntry extends Size {
   readonly time_ms: number
   readonly offset: number
   readonly output_bytes: number
-  /** Who types; absent: whoever opened the session. */
+  /** Absent: the person of the session. */
   readonly typist?: string
 }
 
-/** A time without a client: nobody saw what came then. */
+/** A time without a client, when nobody saw the output. */
 export interface Interruption {
   readonly from_ms: number
-  /** Absent: nobody came back. */
+  /** Absent: nobody reattached. */
   readonly until_ms?: number
-  /** `client lost`. */
   readonly why: string
-  /** How its person came back. */
+  /** How the person reattached. */
   readonly via?: string
 }
 
-/** The last block but one. */
 export interface End {
   readonly ending: Ending
   readonly ended_at: string
   readonly duration_ms: number
   readonly output_bytes: number
   readonly index: readonly IndexEntry[]
-  /** Absent: there was none. */
   readonly interruptions?: readonly Interruption[]
 }
 
-/** Interruptions of one recording that are listed. */
 const mostInterruptions = 1_000
 
-/** The interruptions with what a mark says of them. */
 export function withMark(
   before: readonly Interruption[],
   time_ms: number,
@@ -96,7 +86,7 @@ export function withMark(
 ): readonly Interruption[] {
   const last = before.at(-1)
   const isOpen = last !== undefined && last.until_ms === undefined
-  // A session that goes on elsewhere without having lost its client is resumed, too.
+  // A session that another client takes over is resumed without having lost one.
   if (mark.type === 'resumed')
     return isOpen ? [...before.slice(0, -1), { ...last, until_ms: time_ms, via: mark.via }] : before
   if (mark.type !== 'held' || isOpen || before.length >= mostInterruptions) return before
@@ -106,13 +96,12 @@ export function withMark(
 export const magic = Buffer.from('hawserJ1', 'latin1')
 export const Block = { header: 1, events: 2, end: 3, seal: 4 } as const
 export const head_bytes = 37
-/** The longest body of a block: no reader has to take more into memory. */
+/** Bounds the memory of readers. */
 export const longestBody_bytes = 16 * 1024 * 1024
-/** The body of a seal: where the end block is, and the signature. */
+/** The place of the end block, and the signature. */
 export const seal_bytes = 8 + 64
 export const Kind = { output: 1, resize: 2, mark: 3 } as const
 
-/** The chain starts from this. */
 export const noSum: Buffer = Buffer.alloc(32)
 
 /** The sum of a block: over the sum before it, its length, its kind and its body. */
@@ -124,7 +113,6 @@ export function sumOf(before: Buffer, block: Buffer): Buffer {
     .digest()
 }
 
-/** A whole block from its body. */
 export function blockOf(kind: number, body: Buffer, before: Buffer): Buffer {
   const block = Buffer.allocUnsafe(head_bytes + body.length)
   body.copy(block, head_bytes)
@@ -132,7 +120,7 @@ export function blockOf(kind: number, body: Buffer, before: Buffer): Buffer {
   return block
 }
 
-/** Writes the head in front of a body that is in its place already; gives the block's sum. */
+/** Writes the head in front of a body that is in its place; returns the block's sum. */
 export function finishBlock(block: Buffer, kind: number, before: Buffer): Buffer {
   block.writeUInt32BE(block.length - head_bytes, 0)
   block[4] = kind
@@ -155,14 +143,13 @@ export function putVarint(into: Buffer, at: number, value: number): number {
   return at
 }
 
-/** The longest form of a whole number up to 2^53. */
+/** The length of a whole number up to 2^53. */
 export const longestVarint_bytes = 8
 
 export class JournalDamaged extends Error {
   override readonly name = 'JournalDamaged'
 }
 
-/** Reads numbers and bytes one after the other. */
 export class Cursor {
   readonly #bytes: Buffer
   #at = 0
@@ -194,7 +181,6 @@ export class Cursor {
   }
 }
 
-/** The events of one block's body. */
 export function* eventsOf(body: Buffer): Generator<JournalEvent> {
   const cursor = new Cursor(body)
   let time_ms = cursor.varint()
@@ -240,10 +226,8 @@ const entryFields: Fields = {
   height: 'number',
 }
 
-/** The body of a header block. */
 export const headerOf = (body: Buffer): Header => parsed(body, headerFields) as Header
 
-/** The body of an end block. */
 export function endOf(body: Buffer): End {
   const end = parsed(body, endFields) as End
   for (const entry of end.index) requireFields(entry, entryFields)
@@ -258,7 +242,7 @@ export function endOf(body: Buffer): End {
 
 const markOf = (body: Buffer): Mark => parsed(body, { type: 'string' }) as Mark
 
-/** JSON that has these fields; JournalDamaged for anything else. */
+/** Throws JournalDamaged unless the JSON has these fields. */
 function parsed(body: Buffer, fields: Fields): unknown {
   let value: unknown
   try {

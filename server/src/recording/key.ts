@@ -11,9 +11,9 @@ export interface RecordingKey {
 }
 
 export interface KeyParts {
-  kept: {
+  keys: {
     list(): Promise<{ private_key: string }[]>
-    /** Keeps what is there already: of several nodes the first one decides. */
+    /** Does not replace an existing key: the first of several nodes decides. */
     insert(row: { type: string; private_key: string; created_at: string }): Promise<unknown>
   }
   vault: { seal(purpose: string, plain: string): string; open(purpose: string, sealed: string): string }
@@ -22,13 +22,13 @@ export interface KeyParts {
 
 const purpose = 'recording key'
 
-export async function recordingKey({ kept, vault, now }: KeyParts): Promise<RecordingKey> {
-  let [row] = await kept.list()
+export async function recordingKey({ keys, vault, now }: KeyParts): Promise<RecordingKey> {
+  let [row] = await keys.list()
   if (!row) {
     const { privateKey } = await promisify(generateKeyPair)('ed25519')
     const pem = privateKey.export({ type: 'pkcs8', format: 'pem' })
-    await kept.insert({ type: 'ed25519', private_key: vault.seal(purpose, pem), created_at: now() })
-    ;[row] = await kept.list()
+    await keys.insert({ type: 'ed25519', private_key: vault.seal(purpose, pem), created_at: now() })
+    ;[row] = await keys.list()
   }
   return keyFrom(createPrivateKey(vault.open(purpose, row!.private_key)))
 }

@@ -4,7 +4,6 @@
 import type { Calls } from './calls.ts'
 import type { Reading } from './storage/storage.ts'
 
-/** The calls that the server's thread answers for another one. */
 export type JournalReader = {
   at(journal: number, offset: number, length: number): Promise<Uint8Array>
   size(journal: number): Promise<number>
@@ -12,7 +11,7 @@ export type JournalReader = {
 
 export interface OpenJournals {
   readonly reader: JournalReader
-  /** Gives the number by which the other thread reads the journal. */
+  /** Returns the number by which the other thread reads the journal. */
   lend(file: Reading): number
   takeBack(journal: number): void
 }
@@ -38,7 +37,7 @@ export function lentJournals(): OpenJournals {
   }
 }
 
-/** The journal on the side of the thread that reads it. */
+/** The journal on the side of the reading thread. */
 export function borrowed(server: Calls<JournalReader>, journal: number): Reading {
   return {
     size: () => server.call('size', journal),

@@ -1,27 +1,25 @@
-// Live viewers of a session. A viewer first gets a snapshot of the screen, made from the journal, and then
-// everything that is written to the journal. A viewer never slows the session down: the memory that waits for
-// each viewer is bounded, and a viewer that exceeds it is disconnected.
-import type { ScreenSnapshot } from './screen-snapshot.ts'
+// Live viewers of a terminal. A viewer first gets the screen, and then everything that is recorded. A viewer never
+// slows the session down: the memory that waits for each viewer is bounded, and a viewer that exceeds it is
+// disconnected.
+import { sessionLimits } from '@hawser/contract/limits'
 import type { Size } from './journal.ts'
-import type { JournalWriter } from './writer.ts'
+import type { TerminalScreen } from './terminal-screen.ts'
 
 /** One viewer. None of its methods may throw. */
 export interface Viewer {
-  /** The present screen; called once, before anything else. */
+  /** Called once, before anything else. */
   screen(size: Size, bytes: Buffer): void
   output(bytes: Buffer): void
   resize(size: Size): void
-  /** The session is over, or the viewer is disconnected. */
   end(sentence: string): void
-  /** The memory of all messages that wait to be sent to the viewer: far more than their bytes if they are small. */
+  /** The memory of all messages that wait for the viewer: small messages take far more than their bytes. */
   waiting(): number
-  /** Came to type, or by an invitation: those who supervise cannot take this place. */
+  /** Came to type, or by an invitation: supervisors cannot take this place. */
   readonly isGuest?: boolean
-  /** The viewer has left: nothing more is drawn for it. */
+  /** The viewer has left: drawing for it stops. */
   readonly gone?: AbortSignal
 }
 
-/** All viewers of one journal. */
 export interface Audience {
   output(bytes: Uint8Array): void
   resize(size: Size): void
@@ -29,33 +27,26 @@ export interface Audience {
   join(viewer: Viewer): Promise<Disposable>
 }
 
-/** The most viewers of one journal; and the most guests beside them. */
-const mostViewers = 16
-/** The most memory that may wait for one viewer. */
 export const mostWaiting_bytes = 4 * 1024 * 1024
-/** The most memory of what arrives while the snapshot is made; after more of it, another snapshot is tried. */
+/** Bounds what arrives while the snapshot is made; beyond it, another snapshot is tried. */
 const mostMissed_bytes = 1024 * 1024
-/** The memory of a change, beside the bytes of output in it. */
+/** The memory of a change, without its bytes of output. */
 const change_bytes = 256
 const tries = 4
 
-export const slow = 'You were too slow to watch this session; try again.'
+export const slow = 'Your connection was too slow to watch this session; try again.'
 
 type Change = { readonly bytes: Buffer } | { readonly size: Size }
 
-/** A viewer and what it has missed so far. */
 interface Seat {
   readonly viewer: Viewer
-  /** Changes since the snapshot was begun; undefined once the viewer has the snapshot. */
+  /** Undefined once the viewer has the snapshot. */
   missed: Change[] | undefined
   missed_bytes: number
 }
 
-/** `snapshot`: the journal's screen after this many bytes of output. */
-export function audience(
-  writer: JournalWriter,
-  snapshot: (output_bytes: number, gone: AbortSignal | undefined) => Promise<ScreenSnapshot>,
-): Audience {
+/** `screen`: the first thing that viewers see; undefined: there is none any longer. */
+export function audience(screen: () => TerminalScreen | undefined): Audience {
   const seats = new Set<Seat>()
   let over: string | undefined
 
@@ -70,7 +61,6 @@ export function audience(
     if (seat.viewer.waiting() > mostWaiting_bytes) drop(seat, slow)
   }
 
-  /** Shows a change now, or keeps it until the snapshot is made. */
   function tell(seat: Seat, change: Change): void {
     const { missed } = seat
     if (!missed)
@@ -85,13 +75,15 @@ export function audience(
     if (seat.missed_bytes <= mostMissed_bytes) missed.push(change)
   }
 
-  /** Sends a snapshot and what came since; false: too much came meanwhile. */
-  async function sendSnapshot(seat: Seat): Promise<boolean> {
+  /** Sends the screen and the changes since; false: there were too many. */
+  async function sendScreen(seat: Seat): Promise<boolean> {
     seat.missed = []
     seat.missed_bytes = 0
-    const position = writer.output_bytes
-    await writer.flush()
-    const { size, bytes } = await snapshot(position, seat.viewer.gone)
+    // A copy: the terminal's own screen continues while this one is drawn.
+    using shown = screen()?.fork()
+    if (!shown) return false
+    const { size } = shown
+    const bytes = await shown.redraw(size, false, seat.viewer.gone)
     if (!seats.has(seat)) return true
     if (seat.missed_bytes > mostMissed_bytes) return false
     show(seat, (viewer) => viewer.screen(size, bytes))
@@ -118,15 +110,15 @@ export function audience(
     async join(viewer) {
       const isGuest = viewer.isGuest === true
       const alike = [...seats].filter((seat) => (seat.viewer.isGuest === true) === isGuest)
-      if (alike.length >= mostViewers) {
-        viewer.end('Too many watch this session already.')
+      if (alike.length >= sessionLimits.viewers.max) {
+        viewer.end(sessionLimits.viewers.message)
         return { [Symbol.dispose]: () => undefined }
       }
       const seat: Seat = { viewer, missed: [], missed_bytes: 0 }
       seats.add(seat)
       try {
         let ready = false
-        for (let attempt = 0; attempt < tries && !ready; attempt++) ready = await sendSnapshot(seat)
+        for (let attempt = 0; attempt < tries && !ready; attempt++) ready = await sendScreen(seat)
         if (!ready) drop(seat, slow)
         else if (over !== undefined) drop(seat, over)
       } catch (error) {

@@ -66,7 +66,7 @@ const examples: readonly (readonly [string, string, number, string])[] = [
   ['token=ab\b\x1b[Kc ok', 'token=**\b\x1b[K', 1, ' ok'],
   ['token=ab\b \bc ok', 'token=**\b \b', 1, ' ok'],
   ['token=ab\b\x1b[Cc\x1b[1Pd ok', 'token=**\b\x1b[C*\x1b[1P', 1, ' ok'],
-  // What people see every day: settings, hashes, headers, command lines and prompts.
+  // Ordinary output: settings, hashes, headers, command lines and prompts.
   ['DB_PASS=hunter2 SMTP', 'DB_PASS=', 7, ' SMTP'],
   ['Server=x;Pwd=hunter2;', 'Server=x;Pwd=', 7, ';'],
   ['SECRET_KEY_BASE=hunter2\n', 'SECRET_KEY_BASE=', 7, '\n'],
@@ -109,7 +109,7 @@ test.each(examples)('%s', (text, before, length, after) => {
 test('a line that a shell wraps goes on being masked', () => {
   expect(maskedIn('token=abcdef \rghijkl ok').text).toBe('token=****** \r****** ok')
   expect(maskedIn("token='abc \rdef' ok").text).toBe("token='****\r***' ok")
-  // A line that ends is no line that goes on.
+  // A line that ends is no line that continues.
   expect(maskedIn('token=abcdef \r\nls').text).toBe('token=****** \r\nls')
 })
 
@@ -256,7 +256,7 @@ test('what a namespace adds is masked too, and a list that is too long is refuse
   expect(Buffer.from(one.mask(Buffer.from('see TICKET#4711-x and go'))).toString()).toBe(
     'see TICKET#****** and go',
   )
-  // It takes nothing away from what is masked everywhere.
+  // Everything that is always masked stays masked.
   const more = masker(finderOf(['password', 'secret:']) ?? finder)
   expect(Buffer.from(more.mask(Buffer.from('password: abc secret: def'))).toString()).toBe(
     'password: *** secret: ***',

@@ -1,14 +1,13 @@
-// Masks secrets in what a terminal shows, before it is recorded: each character of a secret becomes a `*`, so
-// that the widths and times of the recording stay. The finder (shape-finder.ts) says where the text before a secret
-// ends; the masker says what of the bytes behind it is the secret. It goes on where the last bytes ended,
-// however they were cut. Memory is bounded, and time grows with the bytes alone.
+// Masks secrets in a terminal's output before it is recorded: each character of a secret becomes a `*`, so
+// that the widths and times of the recording stay. The finder (shape-finder.ts) finds the text before a
+// secret; the masker decides which bytes behind it are the secret. It works across calls, however the bytes
+// were cut. Memory is bounded, and time grows with the bytes alone.
 import type { Follows, SecretShape } from './secret-shapes.ts'
 import { probed_bytes, type ShapeFinder } from './shape-finder.ts'
 
 export interface Masker {
   /** Returns the bytes to record instead of these: the same object if there is nothing to mask. */
   mask(bytes: Uint8Array): Uint8Array
-  /** How many secrets were masked. */
   readonly count: number
 }
 
@@ -36,8 +35,8 @@ const backslash = 0x5c
 /** The characters after ESC that begin a string: OSC, DCS, PM and APC. */
 const beginsString = new Set([0x5d, 0x50, 0x5e, 0x5f])
 /**
- * Control sequences that do not move the cursor: colours, modes, and the deletion that
- * shells do while typing.
+ * Control sequences that do not move the cursor: colours, modes, and the deletion that shells do while
+ * typing.
  */
 const harmless = new Set(Buffer.from('mhlK'))
 
@@ -45,7 +44,7 @@ const harmless = new Set(Buffer.from('mhlK'))
 const edits = new Set(Buffer.from('@P'))
 const stepsRight = 0x43
 
-/** A value that is longer is none. */
+/** Longer values are not secrets. */
 const longest_bytes = 4_096
 const longestBlock_bytes = 32 * 1024
 const longestSequence_bytes = 4_096
@@ -53,7 +52,6 @@ const longestSequence_bytes = 4_096
 const mostBetween = 32
 /** The longest name of a user in an address. */
 const longestName = 64
-/** The longest text before a secret. */
 export const longestText_bytes = 64
 
 const isWord = (byte: number): boolean =>
@@ -62,7 +60,7 @@ const tokenMarks = new Set(Buffer.from('-_.+/='))
 /** Characters of tokens: of base64 in both alphabets, of versions and hexadecimal numbers. */
 const isToken = (byte: number): boolean => isWord(byte) || tokenMarks.has(byte)
 const isDigit = (byte: number): boolean => byte >= 0x30 && byte <= 0x39
-/** Of control sequences: digits, and what is between them. */
+/** Parameters of control sequences: digits, and the signs between them. */
 const isParameter = (byte: number): boolean => byte >= 0x30 && byte <= 0x3f
 const isQuote = (byte: number): boolean => byte === 0x22 || byte === 0x27
 const isSpace = (byte: number): boolean => byte === 0x20 || byte === 0x09
@@ -71,17 +69,16 @@ const valueEnds = new Set(Buffer.from('"\',;&>'))
 /** White space, and characters between fields, commands and arguments, end a value that is not in quotes. */
 const endsValue = (byte: number): boolean => byte <= 0x20 || byte === 0x7f || valueEnds.has(byte)
 
-/** What comes before the quotes of some texts: `$'a'` in shells, `b'a'` in Python, `@"a"` in C#. */
+/** Prefixes of quoted texts: `$'a'` in shells, `b'a'` in Python, `@"a"` in C#. */
 const stringPrefixes = new Set(Buffer.from('$@bfruBFRU'))
-/** What a backslash may stand before in a private key that is a text of a program. */
+/** Characters behind a backslash, in a private key that is a text of a program. */
 const escapedInKeys = new Set(Buffer.from('nrt\\/"\' \r\n'))
-/** The lines of tables, beside the lines of a private key. */
+/** The lines of tables, next to the lines of a private key. */
 const framesKeys = new Set(Buffer.from('|│'))
 
 /** The state of the masker between the text of a shape and the end of the secret. */
 interface Masking {
   readonly follows: Follows
-  /** Whether the secret itself has begun. */
   begun: boolean
   /** Whether a `=` or `:` has come after the text, or what else a secret may follow. */
   assigned: boolean
@@ -93,9 +90,7 @@ interface Masking {
   named: boolean
   /** The byte before, without escape sequences. */
   last: number
-  /** Dashes one after the other; five end a private key. */
   dashes: number
-  /** Backslashes one after the other. */
   slashes: number
   /** Backslashes before the opening quotation mark: there are some when the quotes are within others. */
   opening: number
@@ -108,18 +103,14 @@ interface Masking {
   pause: 'no' | 'space' | 'return' | 'comma' | 'quote'
 }
 
-/** Where in an escape sequence the output is. A string is a title or the like. */
 type Sequence = 'none' | 'begun' | 'control' | 'string' | 'charset'
 
 class StreamMasker implements Masker {
   readonly #finder: ShapeFinder
-  /** The finder's state. */
   #state = 0
   #masking: Masking | undefined
-  /** Whether the last byte was hidden. */
   #hidden = false
   #sequence: Sequence = 'none'
-  /** Bytes of the escape sequence so far. */
   #sequence_bytes = 0
   /** The last bytes of what came before, for `#startsWord`. */
   readonly #before = new Uint8Array(longestText_bytes)
@@ -144,7 +135,7 @@ class StreamMasker implements Masker {
         if (at >= bytes.length) break
       }
       const byte = bytes[at] ?? 0
-      // The rest of a hidden character of several bytes has no width of its own.
+      // Continuation bytes of a hidden character have no width of their own.
       const isRest = this.#hidden && byte >= 0x80 && byte < 0xc0
       const hidden = isRest || this.#takes(bytes, at)
       this.#hidden = hidden
@@ -160,9 +151,8 @@ class StreamMasker implements Masker {
   }
 
   /**
-   * Looks for the text of a shape from `at` on. Gives the place behind it, or of an escape sequence when a text
-   * has begun, or the length of the bytes.
-   */
+   * Returns the place behind the text of a shape, or behind an escape sequence when a text has begun, or the
+   * end. */
   #search(bytes: Uint8Array, at: number): number {
     const { classes, next, found, colourable, width, skips, firsts } = this.#finder
     let state = this.#state
@@ -198,12 +188,12 @@ class StreamMasker implements Masker {
     return bytes.length
   }
 
-  /** Begins to mask behind the text of a shape, unless that is a part of another word. */
+  /** Unless the text is a part of another word. */
   #opens(bytes: Uint8Array, behind: number, found: number): boolean {
     for (let index = found; index !== 0; index = this.#finder.shorter[index] ?? 0) {
       const shape = this.#finder.shapes[index - 1]
       if (!shape || (shape.startsWord && !this.#startsWord(bytes, behind, shape.after.length))) continue
-      // What follows a sign is a value already, up to more than the end of a word.
+      // The text after a sign is a value already, up to more than the end of a word.
       if (shape.follows === 'token' && this.#masking?.assigned) return true
       this.#masking = newMasking(shape)
       return true
@@ -211,7 +201,7 @@ class StreamMasker implements Masker {
     return false
   }
 
-  /** Takes a byte behind the text of a shape or of a part of one, and says whether it is to be hidden. */
+  /** Whether to hide a byte behind the text of a shape, or of a part of one. */
   #takes(bytes: Uint8Array, at: number): boolean {
     const byte = bytes[at] ?? 0
     if (this.#sequence === 'begun' && !this.#masking && byte !== bracket) {
@@ -227,7 +217,7 @@ class StreamMasker implements Masker {
     const { classes, next, found, width, shapes } = this.#finder
     this.#state = next[this.#state * width + (classes[byte] ?? 0)] ?? 0
     const index = found[this.#state] ?? 0
-    // Within a secret only a private key counts, which goes on behind the line.
+    // Within a secret only a private key counts, which continues behind the line.
     const counts = index !== 0 && (!this.#masking?.begun || shapes[index - 1]?.follows === 'block')
     if (counts) this.#opens(bytes, at + 1, index)
     return hidden
@@ -271,7 +261,6 @@ class StreamMasker implements Masker {
     return false
   }
 
-  /** Within quotes: up to the same quotation mark with no more backslashes before it than the first one had. */
   #hidesQuoted(at: Masking, byte: number, slashes: number): boolean {
     if (isLineEnd(byte)) return this.#end()
     const isWithin = at.opening === 0 ? slashes % 2 === 1 : slashes > at.opening
@@ -320,9 +309,7 @@ class StreamMasker implements Masker {
     return false
   }
 
-  /**
-   * Looks for the password in `//user:password@host`. A number after the colon may be a port, and is shown.
-   */
+  /** Finds the password in `//user:password@host`. A number after the colon may be a port, and is shown. */
   #beginsPassword(at: Masking, byte: number): boolean {
     const isBehind = byte === atSign || byte === slash || byte === bracket || endsValue(byte)
     if (isBehind || at.length > longestName) return this.#end()
@@ -332,8 +319,8 @@ class StreamMasker implements Masker {
   }
 
   /**
-   * The lines of a private key: everything but dashes, white space and what frames lines, until something is no
-   * part of one. Its line ends may be written as `\n`.
+   * Hides a private key: all but dashes, white space and frames, until something is no part of one. Its line
+   * ends may be `\n`.
    */
   #hidesLine(at: Masking, byte: number, last: number): boolean {
     at.dashes = byte === dash ? at.dashes + 1 : 0
@@ -364,7 +351,6 @@ class StreamMasker implements Masker {
     this.#sequence_bytes = 0
   }
 
-  /** Takes one byte of an escape sequence. */
   #skip(byte: number): void {
     this.#sequence_bytes++
     if (byte === cancel || byte === substitute || this.#sequence_bytes > longestSequence_bytes) {
@@ -388,9 +374,7 @@ class StreamMasker implements Masker {
     }
   }
 
-  /**
-   * The cursor has gone elsewhere: what follows is no part of a secret. A private key may be in an editor.
-   */
+  /** The cursor has gone elsewhere: the secret is over, except a private key, which may be in an editor. */
   #leave(): void {
     this.#state = 0
     if (this.#masking?.follows !== 'block') this.#masking = undefined

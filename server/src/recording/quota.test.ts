@@ -1,5 +1,5 @@
 // RecordingQuota for recordings, with journals on a real disk: a low disk and a quota that is used up stop
-// them, and the settings of the namespace say whether the session goes on. What was recorded until then is
+// them, and the settings of the namespace say whether the session continues. What was recorded until then is
 // whole.
 import { generateKeyPairSync } from 'node:crypto'
 import { mkdtempSync, rmSync } from 'node:fs'
@@ -22,7 +22,7 @@ const signing = {
 let folder: string
 let low: boolean
 let recorded: Recordings
-/** The place where recordings are kept cannot be asked what there is. */
+/** The usage cannot be measured. */
 let away: boolean
 const usedUp: string[] = []
 const unmeasured: string[] = []
@@ -85,7 +85,7 @@ test.each([
     const [going] = recorded.live(tenant_id, one.session_uid)
     low = true
     const bytes = Buffer.alloc(100_000, 'x')
-    // The first piece may pass before the disk was asked; what comes after the refusal does not.
+    // The first piece may pass before the disk was asked; what follows the refusal does not.
     await channel.output(bytes)?.catch(() => undefined)
     await expect.poll(() => told).toEqual([continueUnrecorded])
     const after = async () => channel.output(Buffer.from('after'))

@@ -1,33 +1,31 @@
-// How much a namespace may record. Recording stops when the disk is low or when the namespace has used up its
-// quota. The storage measures what a namespace uses; this module adds what is written since. It measures
-// again after recordings were removed, and every few minutes, because other nodes record too. While a
-// measurement is missing or fails, the last known number counts: the storage may be down, and sessions do not
-// wait for it. The caller decides what happens to a session that may not be recorded.
+// Limits the recordings of a namespace. Recording stops when the disk is low or when the namespace has used
+// up its quota. The storage measures the usage; this module adds later writes. It measures again after
+// removals, and every few minutes, because other nodes record too. While a measurement is missing or fails,
+// the last known number counts: the storage may be down, and sessions do not wait for it. The caller decides
+// about a session that may not be recorded.
 import { Failure } from '@hawser/contract/failures'
 import { BoundedMap } from '../kit/bounded-map.ts'
 import { minute_ms, second_ms } from '../kit/clock.ts'
 
 export interface RecordingQuota {
-  /** Throws a Failure when nothing of this namespace may be recorded now. */
+  /** Throws a Failure when the namespace may not record. */
   begin(tenant_id: string): Promise<void>
-  /** Counts bytes that are about to be written; throws a Failure when they exceed the quota. */
+  /** Counts bytes before they are written; throws a Failure when they exceed the quota. */
   take(tenant_id: string, bytes: number): void
-  /** Recordings of the namespace were removed: it is measured again. */
+  /** Measures the namespace again after recordings were removed. */
   freed(tenant_id: string): void
-  /** The namespace's usage, as last measured, and its quota; 0: unlimited. */
+  /** As last measured; quota 0: unlimited. */
   usage(tenant_id: string): Promise<{ used_bytes: number; quota_bytes: number }>
 }
 
 export interface QuotaParts {
-  /** Whether the disk is nearly full. */
   isLow(): boolean
   /** The quota of each namespace; 0: none. */
   quota_bytes: number
-  /** The quota of a namespace that uses this much, where it depends on that. Called with each measurement. */
+  /** The quota of a namespace, where it depends on the usage. Called with each measurement. */
   ownQuota?(tenant_id: string, used_bytes: number): Promise<number>
-  /** The bytes that the recordings of a namespace use. */
   used(tenant_id: string): Promise<number>
-  /** A namespace has used up its quota; called once for each measurement. */
+  /** Called once for each measurement. */
   onUsedUp(tenant_id: string): void
   /** A measurement failed; the last known number still counts. */
   onUnmeasured(tenant_id: string, error: unknown): void
@@ -37,19 +35,16 @@ interface Usage {
   bytes: number
   /** Infinity until it is known. */
   quota_bytes: number
-  /** The part of `bytes` that was added since the running measurement began, which may have missed it. */
+  /** The part of `bytes` since the running measurement began, which may have missed it. */
   since_bytes: number
-  /** When the next measurement is due. */
   due_at: number
   measuring: Promise<void> | undefined
-  /** Whether `onUsedUp` was called since the last measurement. */
   reported: boolean
 }
 
 const again_ms = 10 * minute_ms
 /** The pause after a failed measurement. */
 const retry_ms = minute_ms
-/** How long the start of a recording waits for a measurement. */
 const patience_ms = 2 * second_ms
 /** Namespaces whose usage is cached. */
 const most = 100_000
@@ -80,11 +75,11 @@ export function recordingQuota({
       onUnmeasured(tenant_id, error)
     }
     usage.measuring = undefined
-    // Unless recordings were removed meanwhile.
+    // Unless recordings were removed in between.
     if (usage.due_at === Infinity) usage.due_at = performance.now() + next_ms
   }
 
-  /** The known usage of a namespace; starts a measurement when one is due. */
+  /** Starts a measurement when one is due. */
   function usageOf(tenant_id: string): Usage {
     let usage = usages.get(tenant_id)
     if (!usage) {

@@ -1,6 +1,6 @@
-// Reads a journal: whole blocks one after the other, each held against the chain, so that what is given out
-// is what was written. A file that was cut off, or is being written, simply ends at its last whole block.
-// Memory holds one block.
+// Reads a journal: whole blocks in order, each checked against the chain, so that the output is what was
+// written. A file that was cut off, or is being written, ends at its last whole block. Memory holds one
+// block.
 import {
   Block,
   endOf,
@@ -30,9 +30,8 @@ export interface ReadBlock {
 const chunk_bytes = 256 * 1024
 
 /**
- * Whole blocks from an offset on, in order; ends where there is no further whole one. The chain is checked
- * from `sum` on; without it, as in the middle of a file, from the first block's own sum. A block that does
- * not fit the chain is damage, unless it is the last thing in the file: then it was torn.
+ * Whole blocks from an offset on. The chain is checked from `sum`, or else from the first block's own sum. A
+ * block that does not fit is damage, unless it is the last thing in the file: then it was torn.
  */
 export async function* blocks(file: Reading, from = magic.length, sum?: Buffer): AsyncGenerator<ReadBlock> {
   let offset = from
@@ -67,7 +66,7 @@ export async function* blocks(file: Reading, from = magic.length, sum?: Buffer):
   }
 }
 
-/** Ends the journal where it ends now: a slow reader must not see what is appended later. */
+/** Ends the journal where it ends now: a slow reader must not see later events. */
 export async function asOfNow(file: Reading): Promise<Reading> {
   const size = await file.size()
   return {
@@ -78,7 +77,7 @@ export async function asOfNow(file: Reading): Promise<Reading> {
   }
 }
 
-/** Throws JournalDamaged when it is no journal, or one of which not even the beginning was written. */
+/** Throws JournalDamaged when it is no journal, or its beginning is not whole. */
 export async function readHeader(file: Reading): Promise<Header> {
   if (!(await file.at(0, magic.length)).equals(magic)) throw new JournalDamaged('this is not a recording')
   for await (const { kind, body } of blocks(file, magic.length, noSum)) {
@@ -88,7 +87,7 @@ export async function readHeader(file: Reading): Promise<Header> {
   throw new JournalDamaged('the recording has no beginning')
 }
 
-/** The end of a journal, found from the back; undefined: the journal is being written, or was cut off. */
+/** Found from the back; undefined: the journal is being written, or was cut off. */
 export async function readEnd(file: Reading): Promise<End | undefined> {
   const size = await file.size()
   const last = await file.at(Math.max(0, size - head_bytes - seal_bytes), head_bytes + seal_bytes)
@@ -104,13 +103,12 @@ export interface JournalOffset {
   readonly offset: number
 }
 
-/** The events, from the start or from a place of the index. */
 export async function* events(file: Reading, from?: JournalOffset): AsyncGenerator<JournalEvent> {
   for await (const { kind, body } of from ? blocks(file, from.offset) : blocks(file, magic.length, noSum))
     if (kind === Block.events) yield* eventsOf(body)
 }
 
-/** The last place of the index that is not behind it; undefined: the start. */
+/** Undefined: the start. */
 export function placeBefore(
   index: readonly IndexEntry[],
   is: (entry: IndexEntry) => boolean,

@@ -18,35 +18,32 @@ import {
   type ScreenWork,
 } from './screen.ts'
 
-/** Output, or another size from then on. */
 export type ScreenStep = Uint8Array | Size
 
 export interface FrameRequest {
-  /** The frame of the terminal before the steps; undefined: it showed nothing yet. */
+  /** Before the steps; undefined: the terminal showed nothing yet. */
   readonly frame: Uint8Array | undefined
-  /** The size of the terminal at that time. */
   readonly size: Size
   readonly steps: readonly ScreenStep[]
-  /** Whether lines that scrolled by are a part of it. */
+  /** Whether lines that scrolled by are included. */
   readonly withScrollback: boolean
-  /** The most bytes of all of it. */
+  /** Bounds the whole frame. */
   readonly most_bytes: number
 }
 
 export interface Frame {
   readonly frame: Buffer
   readonly size: Size
-  /** The end of the output, if it is a part of a character or of a control sequence. */
+  /** A part of a character or of a control sequence. */
   readonly unfinished: Buffer
-  /** Rows of the screen are missing, because it is longer than a frame may be. */
+  /** Rows are missing, because the screen is longer than a frame may be. */
   readonly isPartial: boolean
 }
 
-/** The most lines that scrolled by. */
 export const scrollback = 1_000
 /** A larger window shows the upper left part. */
 const largest: Size = { width: 500, height: 200 }
-/** A part of the bytes that is left for modes, the cursor and the like. */
+/** Reserved for modes, the cursor and the like. */
 const rest_bytes = 2 * 1024
 
 export const bounded = (size: Size): Size => {
@@ -124,7 +121,7 @@ function trackModes({ parser }: Terminal): Modes {
 }
 
 const mouseModes = { none: 0, x10: 9, vt200: 1000, drag: 1002, any: 1003 } as const
-/** Every mode off that a lost client may have left on, the main screen, and nothing on it. */
+/** Resets every mode that a lost client may have left on, and clears the main screen. */
 const clean =
   '\u001b[!p\u001b[?9;1000;1002;1003;1004;1005;1006;1015;1016;2004;1;66;6;45l\u001b[?1049l\u001b[r\u001b[4l\u001b[?7;25h\u001b(B\u001b)B\u000f\u001b[m\u001b[H\u001b[2J'
 
@@ -157,7 +154,7 @@ async function draw(
     room_bytes - Buffer.byteLength(shown.text),
   )
 
-  // Now by experiment: the style and the character set of what comes next, the margins and the saved cursor.
+  // Found out by experiment: the style and the character set, the margins and the saved cursor.
   await write('\u001b[4lq')
   const [style, isDrawing] = lastWritten(active, cols)
   await write('\u001b7\u001b[?6h\u001b[1;1H')
@@ -203,7 +200,7 @@ function lastWritten(buffer: IBuffer, cols: number): [style: string, isDrawing: 
   return cell ? [styleOf(cell), cell.getChars() === '─'] : ['', false]
 }
 
-/** The lines of a buffer's screen, and above them as many scrolled lines as fit into this many bytes. */
+/** The lines of the screen, and above them as many scrolled lines as fit. */
 function linesOf({ cols, rows }: Terminal, buffer: IBuffer, scrollback_bytes: number): DrawnLine[] {
   const drawn: DrawnLine[] = []
   let left_bytes = scrollback_bytes
@@ -212,7 +209,7 @@ function linesOf({ cols, rows }: Terminal, buffer: IBuffer, scrollback_bytes: nu
     if (!row) continue
     const isScreen = y >= buffer.baseY
     if (!isScreen && left_bytes <= 0) break
-    /** A line that goes on in the next row is drawn to its end, so that a terminal joins them again. */
+    /** A line that continues in the next row is drawn to its end, so that a terminal joins them again. */
     const goesOn = y + 1 < buffer.baseY + rows && buffer.getLine(y + 1)?.isWrapped === true
     const { text, plain } = drawnRow(row, cols, goesOn)
     const styled = text + (text.includes('\u001b') ? '\u001b[m' : '')
@@ -231,8 +228,8 @@ interface DrawnLine extends ScreenRow {
 const nothing = { text: '', isPartial: false }
 
 /**
- * The screen, without its colours if it is too long with them, and as much of what scrolled by as fits. Of a
- * screen that is too long without them, the rows that are far from the cursor are left empty.
+ * Drops the colours if the screen is too long with them, adds scrolled lines as they fit, and if it is still
+ * too long, leaves rows far from the cursor empty.
  */
 function bounds(
   lines: readonly DrawnLine[],

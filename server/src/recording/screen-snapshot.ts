@@ -1,18 +1,18 @@
-// A snapshot of the screen at one position of a journal: the output before that position is replayed in a
+// A snapshot of the screen at one moment of a journal: the output before that moment is replayed in a
 // headless terminal. Reading begins at an entry of the index, so that a large recording takes as long as a
 // small one. Terminals are slow: where the last output is nothing but lines that scroll by, only the visible
 // ones are replayed.
 import { shown } from './frames.ts'
-import type { IndexEntry, JournalEvent, Size } from './journal.ts'
+import type { IndexEntry, Size } from './journal.ts'
 import type { Reading } from './storage/storage.ts'
 import { events, placeBefore } from './reader.ts'
 import { screen, unfinishedTail } from './screen.ts'
 
-/** How much output before the position is replayed: full-screen programs redraw more often than that. */
+/** How much output before the moment is replayed: full-screen programs redraw more often than that. */
 const replayed_bytes = 512 * 1024
 /** A new size counts as this much output. */
 const resize_bytes = 256
-/** Steps that are kept one by one; of more, those without a new size between them are joined. */
+/** When there are more, steps without a new size between them are joined. */
 const mostSteps = 8_192
 /** How much of the end is searched for plain lines; twice a screen of them is enough. */
 const lines_bytes = 64 * 1024
@@ -21,25 +21,17 @@ export interface ScreenSnapshot {
   readonly size: Size
   /** Makes a terminal of that size show the same, and wait for the rest of an unfinished sequence. */
   readonly bytes: Buffer
-  /** The output before the position. */
   readonly output_bytes: number
 }
-
-/** The position: a moment, or the number of bytes of output before it. */
-export type SnapshotPosition = { readonly at_ms: number } | { readonly output_bytes: number }
 
 /** `first`: the size of the terminal at the start. */
 export async function snapshotAt(
   file: Reading,
   first: Size,
   index: readonly IndexEntry[],
-  until: SnapshotPosition,
+  at_ms: number,
 ): Promise<ScreenSnapshot> {
-  const isBefore = (entry: IndexEntry): boolean =>
-    'at_ms' in until ? entry.time_ms <= until.at_ms : entry.output_bytes <= until.output_bytes
-  const isBehind = (event: JournalEvent): boolean =>
-    'at_ms' in until ? event.time_ms > until.at_ms : count >= until.output_bytes && event.kind !== 'resize'
-  const near = placeBefore(index, isBefore)
+  const near = placeBefore(index, (entry) => entry.time_ms <= at_ms)
   const from = near && placeBefore(index, (entry) => entry.output_bytes <= near.output_bytes - replayed_bytes)
   let start: Size = from ?? first
   let size = start
@@ -47,7 +39,7 @@ export async function snapshotAt(
   let kept_bytes = 0
   let steps: (Buffer | Size)[] = []
   for await (const event of events(file, from)) {
-    if (isBehind(event)) break
+    if (event.time_ms > at_ms) break
     if (event.kind === 'resize') {
       size = { width: event.width, height: event.height }
       // Where sizes follow each other without output between them, only the last one counts.
@@ -107,9 +99,8 @@ function* joined(steps: readonly (Buffer | Size)[]): Generator<Buffer | Size> {
 }
 
 /**
- * The end of the output from which on nothing was done but to write lines below each other, if that is more
- * than a screen and colours were set back before the first line that can be seen; undefined: the screen may
- * show something older.
+ * The end of the output in which only lines were written below each other, if it is more than a screen and
+ * colours were reset before the first visible line; undefined: the screen may show something older.
  */
 function lastLines(output: Buffer, height: number): Buffer | undefined {
   if (output.length < 2 * lines_bytes) return undefined
@@ -117,7 +108,7 @@ function lastLines(output: Buffer, height: number): Buffer | undefined {
   const tail = end.subarray(end.indexOf(0x0a) + 1)
   const text = tail.toString('latin1')
   if (text.replaceAll(lineSequences, '').includes('\u001b')) return undefined
-  // The first of those that can be seen stands behind this line feed.
+  // The first visible line stands behind this line feed.
   let visible = text.length
   for (let line = 0; line <= 2 * height && visible >= 0; line++) visible = text.lastIndexOf('\n', visible - 1)
   if (visible <= 0) return undefined
@@ -127,7 +118,8 @@ function lastLines(output: Buffer, height: number): Buffer | undefined {
 }
 
 /**
- * Colours, what stays within its line, and what a terminal does not show: of these, and text, lines are made.
+ * The sequences that lines consist of besides text: colours, what stays within a line, and what does not
+ * show.
  */
 const lineSequences =
   // eslint-disable-next-line no-control-regex

@@ -1,9 +1,10 @@
-// A thread for what output of devices costs: frames of terminals, and screens, parts, small pictures and
-// searches of recordings. The server's own thread only copies bytes and reads files. Namespaces take turns,
-// one task at a time, so that none can shut out others; tasks that somebody waits for come first. Queues are
-// bounded. A task ends with whoever asked for it: one that waits is dropped, and one that runs cannot read
-// its journal any further.
+// A thread for work whose cost depends on output of devices: frames of terminals, and screens, parts, small
+// pictures and searches of recordings. The server's own thread only copies bytes and reads files. Namespaces
+// take turns, one task at a time, so that none can shut out others; tasks that a person waits for come first.
+// Queues are bounded. A task ends with its caller: a waiting one is dropped, and a running one cannot read
+// its journal further.
 import { Failure } from '@hawser/contract/failures'
+import { beyond, sessionLimits } from '@hawser/contract/limits'
 import { concurrencyByKey, type QueueOptions } from '../kit/concurrency.ts'
 import { thread, ThreadEnded } from './thread.ts'
 import { lentJournals } from './lent-journals.ts'
@@ -11,7 +12,6 @@ import type { Frame, FrameRequest } from './screen-frame.ts'
 import type { ScreenCalls } from './screen-worker.ts'
 import type { Reading } from './storage/storage.ts'
 
-/** A turn of a namespace on the thread: calls its functions with a journal. */
 export type JournalCall = <N extends keyof ScreenCalls>(
   file: Reading,
   name: N,
@@ -19,11 +19,10 @@ export type JournalCall = <N extends keyof ScreenCalls>(
 ) => Promise<Awaited<ReturnType<ScreenCalls[N]>>>
 
 export interface ScreenThread extends AsyncDisposable {
-  /** `first`: somebody waits for it. Refused with `tooMany` when too many wait. */
+  /** `first`: a person waits for it. Refused with `tooMany` when too many wait. */
   frame(tenant_id: string, request: FrameRequest, options?: QueueOptions): Promise<Frame>
-  /** Whether another frame of the namespace can wait. */
   hasRoom(tenant_id: string): boolean
-  /** Does a task in the turn of a namespace. Refused with `tooMany` when too many wait. */
+  /** Refused with `tooMany` when too many wait. */
   turn<T>(
     tenant_id: string,
     signal: AbortSignal | undefined,
@@ -31,14 +30,13 @@ export interface ScreenThread extends AsyncDisposable {
   ): Promise<T>
 }
 
-/** One task takes up to a second of processor time; the rest is for a machine that is busy. */
+/** One task takes up to a second of processor time; the rest is for a busy machine. */
 const longest_ms = 30_000
-/** Namespaces whose next task waits. */
 const waitingNamespaces = 256
 const retryAfter_s = 2
 
 /** `waiting`: tasks of one namespace that may wait. */
-export function screenThread(waiting = 32): ScreenThread {
+export function screenThread(waiting: number = sessionLimits.frames.max): ScreenThread {
   const lent = lentJournals()
   const worker = thread<ScreenCalls>({
     file: new URL('./screen-worker.ts', import.meta.url),
@@ -50,7 +48,7 @@ export function screenThread(waiting = 32): ScreenThread {
 
   async function inTurn<T>(tenant_id: string, task: () => Promise<T>, options?: QueueOptions): Promise<T> {
     const turn = turns.run(tenant_id, task, options)
-    if (!turn) throw new Failure('tooMany', { retryAfter: retryAfter_s })
+    if (!turn) throw beyond(sessionLimits.frames, retryAfter_s)
     try {
       return await turn
     } catch (cause) {
@@ -99,6 +97,5 @@ export function screenThread(waiting = 32): ScreenThread {
 
 type OnThread = (most_ms: number, name: string, ...given: unknown[]) => Promise<never>
 
-/** Memory that came from another thread, as a buffer. */
 export const asBuffer = (bytes: Uint8Array): Buffer =>
   Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)

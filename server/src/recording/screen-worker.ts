@@ -9,13 +9,10 @@ import { JournalDamaged } from './journal.ts'
 import { borrowed, type JournalReader } from './lent-journals.ts'
 import { searchIn } from './search.ts'
 import { nextFrame, type FrameRequest } from './screen-frame.ts'
-import { snapshotAt, type SnapshotPosition } from './screen-snapshot.ts'
 import { giveWay } from './thread.ts'
 import { unended } from './verify.ts'
 import { partAt, partFrom, type Source } from './window.ts'
-import type { IndexEntry, Size } from './journal.ts'
 
-/** All that is known of a journal beside its bytes. */
 type Known = Omit<Source, 'file'>
 
 /** Callers learn that a recording is damaged; where it is damaged is for the log. */
@@ -45,8 +42,6 @@ const offers = {
     reading(filmstripOf(source(journal, known), most)),
   search: (journal: number, known: Known, text: string, from: number) =>
     reading(searchIn(source(journal, known), text, from)),
-  snapshot: (journal: number, first: Size, index: readonly IndexEntry[], until: SnapshotPosition) =>
-    reading(snapshotAt(borrowed(server, journal), first, index, until)),
 }
 export type ScreenCalls = typeof offers
 
@@ -54,7 +49,7 @@ invariant(parentPort, 'this file is a worker')
 giveWay()
 const server: Calls<JournalReader> = calls<JournalReader>(parentPort, offers)
 
-/** A copy in memory of its own: of bytes in shared memory, a session would keep all of that memory. */
+/** A copy: of bytes in shared memory, a session would hold all of that memory. */
 function own(bytes: Uint8Array): Uint8Array<ArrayBuffer> {
   return new Uint8Array(bytes)
 }

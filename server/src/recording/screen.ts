@@ -8,13 +8,13 @@ import type { Size } from './journal.ts'
 export interface Screen extends Disposable {
   show(bytes: Buffer): Promise<void>
   resize(size: Size): void
-  /** Bytes that bring any terminal of the same size to show the same. */
+  /** Bytes that make any terminal of the same size show the same. */
   snapshot(): Buffer
   readonly size: Size
 }
 
 const usual: Size = { width: 80, height: 24 }
-/** Larger sizes count as this one, so that no client can make the server use more memory. */
+/** Bounds the memory that a client can make the server use. */
 const largest: Size = { width: 1_000, height: 500 }
 
 export const fitting = ({ width, height }: Size): Size => ({
@@ -30,19 +30,19 @@ export interface ScreenWork {
   cells: number
 }
 
-/** The work of one frame or snapshot: about half a second. */
+/** About half a second. */
 export const mostCells = 20_000_000
 /** Output is played in pieces of this size, so that other work gets its turn between two of them. */
 const piece_bytes = 4_096
 
 /** The most characters of a cell: scripts and emoji need fewer. */
 const longestCell = 16
-/** The longest snapshot: the largest screen in colours, unless each cell has one of its own. */
+/** The largest screen in colours, unless each cell has one of its own. */
 const mostSnapshot_bytes = 4 * 1024 * 1024
 
 /** To move a row takes as long as to clear this many cells. */
 const rowCells = 4
-/** The same for a cell that moves within its row, and for one that is erased in it. */
+/** For a cell that moves within its row, or is erased. */
 const movedCells = 4
 const erasedCells = 2
 /** The least that it costs to scroll by a line. */
@@ -55,7 +55,7 @@ export function spend(work: ScreenWork, cells: number): boolean {
   return true
 }
 
-/** Parts of the terminal that it does not show: only here can scrolling, insert mode and tabs be counted. */
+/** Internals of the terminal: only here can scrolling, insert mode and tabs be counted. */
 interface Inside {
   readonly _core: {
     readonly _bufferService: {
@@ -77,9 +77,9 @@ interface Inside {
 }
 
 /**
- * A terminal without a window. It ignores counts that are larger than its screen: xterm would carry out
- * `CSI 2147483647 S` line by line, and a few bytes of a session would stop the thread for minutes. It ignores
- * everything but text, too, once `work` is used up: two bytes (`ESC c`) clear half a million cells.
+ * A terminal without a window. It ignores counts larger than its screen: xterm would carry out `CSI
+ * 2147483647 S` line by line, and a few bytes would stop the thread for minutes. Once `work` is used up it
+ * ignores all but text: two bytes (`ESC c`) clear half a million cells.
  */
 export function terminalOf(size: Size, scrollback: number, work: ScreenWork): Terminal {
   const terminal = new xterm.Terminal({
@@ -91,7 +91,7 @@ export function terminalOf(size: Size, scrollback: number, work: ScreenWork): Te
   const { parser } = terminal
   const isTooMuch = (cells: number): boolean => !spend(work, cells)
   const page = (): number => terminal.rows * terminal.cols
-  /** The cost of one step of scrolling: rows move up or down, and one becomes empty. */
+  /** Rows move up or down, and one becomes empty. */
   const shift = (): number => 2 * rowCells * terminal.rows + terminal.cols
   /** Counts sequences by their first parameter. */
   const csi = (finals: string, cost: (count: number) => number, id: object = {}): void => {
@@ -121,7 +121,6 @@ export function terminalOf(size: Size, scrollback: number, work: ScreenWork): Te
   return terminal
 }
 
-/** Counts scrolling, insert mode and tabs, whatever causes them. */
 function countInside(
   terminal: Terminal,
   work: ScreenWork,
@@ -160,12 +159,9 @@ function countInside(
   csi('IZ', (count) => (count > terminal.cols ? Infinity : count + tabCost()))
 }
 
-/** Modes with which a program goes to the alternate screen and back. */
 const switchesScreens: ReadonlySet<unknown> = new Set([47, 1047, 1049])
 
-/**
- * Gives a terminal another size, which may wrap all of its lines anew; false: that costs more than is left.
- */
+/** A new size may wrap all lines anew; false: that costs more than is left. */
 export function resizeWithin(terminal: Terminal, { width, height }: Size, work: ScreenWork): boolean {
   const lines = Math.max(terminal.buffer.normal.length, height)
   const cost = erasedCells * lines * (terminal.cols + width)
@@ -204,7 +200,8 @@ export function screen(first: Size): Screen {
 
 function draw(terminal: Terminal): string {
   const { active } = terminal.buffer
-  // Everything as new; then the other buffer where a program uses it, so that its end shows nothing of it.
+  // Resets everything; then enters the other buffer where a program uses it, so that its end shows nothing of
+  // it.
   let out = '\u001bc'
   if (active.type === 'alternate') out += '\u001b[?1049h'
   let left_bytes = mostSnapshot_bytes
@@ -226,10 +223,10 @@ function draw(terminal: Terminal): string {
   return out
 }
 
-/** A row of the screen as text, up to the last cell that shows something. */
+/** Up to the last cell that shows something. */
 export interface ScreenRow {
   readonly text: string
-  /** The same without colours and combining marks. */
+  /** Without colours and combining marks. */
   readonly plain: string
 }
 
@@ -254,7 +251,7 @@ export function drawnRow(row: IBufferLine, cols: number, toEnd = false): ScreenR
   return { text: text.slice(0, visible), plain: plain.slice(0, plainVisible) }
 }
 
-/** The characters of a cell, with a bounded number of combining marks: output can put thousands on one. */
+/** With a bounded number of combining marks: output can put thousands on a cell. */
 export const charactersOf = (cell: IBufferCell): string => {
   const characters = cell.getChars() || ' '
   return characters.length <= longestCell ? characters : characters.slice(0, longestCell).toWellFormed()
@@ -282,7 +279,7 @@ function colour(code: number, value: number, isRgb: boolean, isPalette: boolean)
   return isPalette ? `;${code};5;${value}` : ''
 }
 
-/** The end of the bytes that is not whole: a part of a character or of a control sequence. */
+/** The unfinished end of the bytes: a part of a character or of a control sequence. */
 export function unfinishedTail(bytes: Buffer): Buffer {
   const tail = bytes.subarray(-longestTail)
   const escape = tail.lastIndexOf(0x1b)

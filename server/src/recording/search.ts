@@ -1,7 +1,6 @@
-// Looks for a text in what a terminal showed. Control sequences are left out; those that move the cursor
-// elsewhere end a line, and a backspace takes the last character back, so that what somebody typed and
-// corrected is found as it was in the end. A call looks at a bounded part and says where to go on. Case does
-// not count.
+// Searches a terminal's output. Control sequences are left out; those that move the cursor elsewhere end a
+// line, and a backspace takes the last character back, so that corrected input is found in its final form. A
+// call searches a bounded part and returns where to continue. Case does not count.
 import { StringDecoder } from 'node:string_decoder'
 import { shown } from './frames.ts'
 import type { JournalEvent } from './journal.ts'
@@ -17,16 +16,14 @@ export interface Hit {
 
 export interface Searched {
   readonly hits: readonly Hit[]
-  /** The position to go on from; undefined: all of it was looked at. */
+  /** Undefined: the search is complete. */
   readonly next: number | undefined
 }
 
-/** The output that one call looks at; an event, however short, counts as some of it. */
+/** Bounds one call; every event counts as some output, however short. */
 const looked_bytes = 4 * 1024 * 1024
 const event_bytes = 64
-/**
- * Output is looked at in pieces of this size, so that no event can have more hits than a few pages of them.
- */
+/** Output is searched in pieces of this size, so that an event has at most a few pages of hits. */
 const piece_bytes = 512
 const mostHits = 50
 const around = 60
@@ -38,11 +35,11 @@ export async function searchIn({ file, index }: Source, wanted: string, position
   const plain = plainText()
   const hits: Hit[] = []
   let count = from?.output_bytes ?? 0
-  /** The last of what was shown: a match may begin in it. */
+  /** The end of the shown text: a match may begin in it. */
   let text = ''
-  /** There is no further match before this place of `text`. */
+  /** No match begins before this place of `text`. */
   let looked = 0
-  /** The last match, until enough of what follows it is known. */
+  /** The last match, until enough of its context is known. */
   let open: (Omit<Hit, 'after'> & { end: number }) | undefined
   const settle = (whatever: boolean): void => {
     if (!open) return
@@ -53,7 +50,6 @@ export async function searchIn({ file, index }: Source, wanted: string, position
     hits.push({ ...hit, after: line.slice(0, around) })
     open = undefined
   }
-  /** Output and events that were looked at. */
   let done_bytes = 0
   for await (const { time_ms, bytes } of pieces(events(file, from))) {
     const known = Math.max(0, position - count)
@@ -100,7 +96,6 @@ async function* pieces(
   }
 }
 
-/** Lower case, each character in its place. */
 function fold(text: string): string {
   const lower = text.toLowerCase()
   if (lower.length === text.length) return lower
@@ -113,7 +108,7 @@ function fold(text: string): string {
 // eslint-disable-next-line no-control-regex
 const printable = /[^\x00-\x1f\x7f-\x9f]*/y
 
-/** Adds what a piece of output shows to a text; what was not whole is kept for the next piece. */
+/** Appends the printable part of a piece; an unfinished sequence waits for the next piece. */
 function plainText(): (text: string, piece: string) => string {
   let state: 'text' | 'escape' | 'designation' | 'csi' | 'string' | 'string escape' = 'text'
   return (text, piece) => {

@@ -3,7 +3,6 @@
 // masked as it comes, byte by byte, whether it is printed at once or typed: nothing has to be held
 // back until it is complete.
 
-/** The part that is masked after the text of a shape. */
 export type Follows =
   /** The rest of the word. */
   | 'token'
@@ -31,13 +30,15 @@ export interface SecretShape {
 const shapes = (follows: Follows, startsWord: boolean, texts: readonly string[]): SecretShape[] =>
   texts.map((after) => ({ after, follows, startsWord }))
 
+const words = (texts: string): string[] => texts.split(' ')
+
 /** The beginning of the text in base64, up to the last character that does not depend on what follows. */
 const inBase64 = (text: string): string =>
   Buffer.from(text)
     .toString('base64', 0, text.length - (text.length % 3))
     .toLowerCase()
 
-/** Shapes that are masked in every namespace. docs/guides/secrets.md lists them for people. */
+/** Shapes that are masked in every namespace. docs/guides/sessions-and-recording.md lists them for people. */
 export const usualShapes: readonly SecretShape[] = [
   ...shapes('block', false, [
     '-----begin private key-----',
@@ -53,45 +54,16 @@ export const usualShapes: readonly SecretShape[] = [
     'akia',
     'asia',
     // GitHub and GitLab
-    'ghp_',
-    'gho_',
-    'ghu_',
-    'ghs_',
-    'ghr_',
-    'github_pat_',
-    'glpat-',
-    'glrt-',
-    'gldt-',
+    ...words('ghp_ gho_ ghu_ ghs_ ghr_ github_pat_ glpat- glrt- gldt-'),
     // Slack
-    'xoxb-',
-    'xoxp-',
-    'xoxa-',
-    'xoxs-',
-    'xapp-',
-    'xoxe.',
+    ...words('xoxb- xoxp- xoxa- xoxs- xapp- xoxe.'),
     // Stripe
-    'sk_live_',
-    'rk_live_',
-    'sk_test_',
-    'whsec_',
+    ...words('sk_live_ rk_live_ sk_test_ whsec_'),
     // Google, DigitalOcean, npm, PyPI, OpenAI, Anthropic, HashiCorp Vault, Docker, age, Grafana, Tailscale
-    'aiza',
-    'ya29.',
-    'dop_v1_',
-    'npm_',
-    'pypi-',
-    'sk-proj-',
-    'sk-ant-',
-    'hvs.',
-    'dckr_pat_',
-    'age-secret-key-1',
-    'sk-svcacct-',
-    'glsa_',
-    'tskey-',
+    ...words('aiza ya29. dop_v1_ npm_ pypi- sk-proj- sk-ant- hvs. dckr_pat_ age-secret-key-1'),
+    ...words('sk-svcacct- glsa_ tskey-'),
     // JSON Web Tokens, whose first part begins with {"alg", {"typ" or {"kid" in base64
-    'eyjhbgci',
-    'eyj0exai',
-    'eyjrawqi',
+    ...words('eyjhbgci eyj0exai eyjrawqi'),
     // Private keys and logins to registries, as Kubernetes shows its secrets
     inBase64('-----BEGIN PRIVATE'),
     inBase64('-----BEGIN RSA PRIVATE'),
@@ -99,58 +71,22 @@ export const usualShapes: readonly SecretShape[] = [
     inBase64('-----BEGIN OPENSSH PRIVATE'),
     inBase64('{"auths":'),
     // Hashes of passwords
-    '$apr1$',
-    '$2a$',
-    '$2b$',
-    '$2y$',
+    ...words('$apr1$ $2a$ $2b$ $2y$'),
   ]),
   ...shapes('token', false, [
     // The same in /etc/shadow
-    ':$1$',
-    ':$5$',
-    ':$6$',
-    ':$y$',
+    ...words(':$1$ :$5$ :$6$ :$y$'),
     '"bearer ',
     "'bearer ",
   ]),
   ...shapes('value', false, [
-    'password',
-    'passwd',
-    'passphrase',
-    'secret',
-    'token',
-    'api_key',
-    'api-key',
-    'apikey',
-    'access_key',
-    'access-key',
-    'accesskey',
-    'accountkey',
-    'secret_key',
-    'secretkey',
-    'secret_key_base',
-    'private_key',
-    'private-key',
-    'privatekey',
-    'presharedkey',
-    'encryption_key',
-    'signing_key',
-    'master_key',
-    '_pass',
-    '_pwd',
-    '"auth"',
-    ':_auth',
-    'credentials',
-    'pgpassword',
-    'sshpass',
+    ...words('password passwd passphrase secret token api_key api-key apikey access_key access-key'),
+    ...words('accesskey accountkey secret_key secretkey secret_key_base private_key private-key'),
+    ...words('privatekey presharedkey encryption_key signing_key master_key _pass _pwd "auth" :_auth'),
+    ...words('credentials pgpassword sshpass'),
   ]),
   ...shapes('argument', true, [
-    '--password',
-    '--passwd',
-    '--passphrase',
-    '--secret',
-    '--token',
-    '--api-key',
+    ...words('--password --passwd --passphrase --secret --token --api-key'),
     'authorization: bearer',
     'authorization: basic',
     'authorization: token',
@@ -172,15 +108,9 @@ export const usualShapes: readonly SecretShape[] = [
     "convertto-securestring '",
   ]),
   ...shapes('direct', false, [
-    ',pass=',
-    '&pass=',
-    ';pwd=',
-    '&sig=',
+    ...words(',pass= &pass= ;pwd= &sig='),
     "_password',",
-    '_password",',
-    '<password>',
-    '<passphrase>',
-    '<apikey>',
+    ...words('_password", <password> <passphrase> <apikey>'),
   ]),
   // The last one is the question of `aws configure`, with the present value up to the colon.
   ...shapes('login', false, [' -u ', '--user ', '--user=', '--proxy-user ', 'secret access key [']),

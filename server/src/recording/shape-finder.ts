@@ -6,7 +6,7 @@ import { usualShapes, type SecretShape } from './secret-shapes.ts'
 
 const escape = 0x1b
 
-/** An automaton that finds the texts of shapes. Maskers of many sessions share one. */
+/** An automaton for the texts of shapes. Maskers of many sessions share one. */
 export interface ShapeFinder {
   /** The class of each byte; bytes that are in no text have class 0. */
   readonly classes: Uint8Array
@@ -29,7 +29,7 @@ export interface ShapeFinder {
 const lower = /[a-z]/
 const mostStates = 4_096
 
-/** Throws RangeError for more shapes than it can tell apart; memory is twice the states times the classes. */
+/** Throws RangeError for too many shapes; memory is twice the states times the classes. */
 export function shapeFinder(shapes: readonly SecretShape[]): ShapeFinder {
   const classes = new Uint8Array(256)
   let width = 1
@@ -39,7 +39,7 @@ export function shapeFinder(shapes: readonly SecretShape[]): ShapeFinder {
     const char = String.fromCharCode(byte)
     if (lower.test(char)) classes[char.toUpperCase().charCodeAt(0)] = classes[byte] ?? 0
   }
-  // A trie of the texts, then the way back from each state to the longest text that could still fit.
+  // A trie of the texts, with the way back from each state to the longest text that could still fit.
   const trie: Map<number, number>[] = [new Map<number, number>()]
   const ends: number[] = [0]
   const endOf: number[] = [0]
@@ -94,9 +94,8 @@ export function shapeFinder(shapes: readonly SecretShape[]): ShapeFinder {
   }
 }
 
-/** The bytes of a shape that are looked for first. */
 export const probed_bytes = 4
-/** So many characters of a text, one less than are probed, are still known behind a colour. */
+/** This many characters of a text, one less than are probed, are still known behind a colour. */
 const leastColoured = probed_bytes - 1
 
 function skipsOf(shapes: readonly SecretShape[]): Uint8Array {
@@ -124,7 +123,7 @@ const bothCases = (char: string): Buffer => Buffer.from(char + char.toUpperCase(
 
 const finders = new BoundedMap<string, ShapeFinder>(32)
 
-/** Finds the usual shapes and words behind these texts. Undefined: nothing is masked. */
+/** Undefined: nothing is masked. */
 export function finderOf(after: readonly string[] | false = []): ShapeFinder | undefined {
   if (after === false) return undefined
   const key = JSON.stringify(after)

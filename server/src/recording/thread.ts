@@ -9,13 +9,12 @@ import { calls, type Calls, type CallHandlers } from './calls.ts'
 
 const idle_ms = 60_000
 
-/** The thread died, or was ended because it took too long: perhaps because of what it was given. */
+/** The thread died, or was ended because it took too long: perhaps because of its input. */
 export class ThreadEnded extends Error {}
 
 export interface Thread<Theirs extends CallHandlers> extends AsyncDisposable {
   /**
-   * Rejects with `ThreadEnded` after `most_ms`, and ends the thread: what it does cannot be
-   * stopped otherwise.
+   * Rejects with `ThreadEnded` after `most_ms`, and ends the thread: its work cannot be stopped otherwise.
    */
   call<N extends keyof Theirs & string>(
     most_ms: number,
@@ -25,13 +24,9 @@ export interface Thread<Theirs extends CallHandlers> extends AsyncDisposable {
 }
 
 export interface ThreadParts {
-  /** The file that the thread runs. */
   readonly file: URL
-  /** Its `workerData`. */
   readonly data?: unknown
-  /** Functions that the thread may call. */
   readonly offers: CallHandlers
-  /** The most memory of its heap. */
   readonly most_mb: number
   /** Names it in errors. */
   readonly name: string
@@ -41,7 +36,6 @@ interface Running {
   readonly worker: Worker
   readonly calls: Calls<CallHandlers>
   readonly ended: Promise<void>
-  /** Calls under way. */
   busy: number
 }
 
@@ -126,8 +120,8 @@ export function thread<Theirs extends CallHandlers>({
 }
 
 /**
- * Called by a thread that computes for long: while the processors are busy, the server's own thread goes
- * first. Only Linux counts this by thread; elsewhere it would be the whole process.
+ * Called by a thread that computes for long: the server's own thread goes first on a busy machine. Only Linux
+ * counts this by thread; elsewhere it would be the whole process.
  */
 export function giveWay(): void {
   if (process.platform !== 'linux') return

@@ -1,9 +1,9 @@
-// What a person saw on a terminal becomes lines with their moments, and the commands among them are known.
+// The text that a person saw on a terminal becomes lines with their moments, and its commands are recognised.
 import { describe, expect, test } from 'vitest'
 import type { JournalEvent, Mark } from './journal.ts'
 import { transcriptOf, type TranscriptLine } from './transcript.ts'
 
-/** Output with the time at which it came, or a mark; a pair of numbers is a new size. */
+/** Output with its time, or a mark; a pair of numbers is a new size. */
 type Shown = readonly [time_ms: number, output: string | readonly [number, number] | Mark]
 
 async function transcript(
@@ -214,7 +214,7 @@ describe('what is drawn over', () => {
   })
 })
 
-/** Letters only: numbers alone do not make a line another one. */
+/** Letters only: a line that differs in numbers counts as the same. */
 const name = (index: number): string =>
   Array.from(index.toString(26), (digit) => `x${digit}`)
     .join('')

@@ -13,66 +13,62 @@ export interface TranscriptLine {
   readonly time_ms: number
   /** The text without control characters; never empty. */
   readonly text: string
-  /** Where the command begins in the text, and how that is known; undefined: the line is no command. */
+  /** Undefined: the line is no command. */
   readonly command: { readonly at: number; readonly source: CommandSource } | undefined
-  /** Who of those who joined typed then; absent: whoever opened the session. */
+  /** The guest who typed; absent: the person who opened the session. */
   readonly typist?: Typist
 }
 
-/** A user who joined the session. */
 export interface Typist {
   readonly id: string
-  /** The name that the user had then. */
   readonly name: string
 }
 
-/** After so long without output, a person can have read the screen. */
+/** After this time without output, a person can have read the screen. */
 const settled_ms = 300
-/** After so long without output, a prompt waits for input. */
+/** After this time without output, a prompt waits for input. */
 const prompted_ms = 50
-/** Output of so long a time is played as one step, and counts as shown at its end. */
+/** Output within this time is played as one step, and counts as shown at its end. */
 const together_ms = 20
-/** The most output that is played between two looks at the screen. */
+/** The most output played between two looks at the screen. */
 const step_bytes = 2_048
-/** Steps that wait in the terminal; memory is bounded by them. */
+/** Bounds the memory of steps that wait in the terminal. */
 const mostSteps = 256
-/** Lines above the screen that the terminal keeps; more than one step can add to `mostAbove`. */
+/** Lines above the screen in the terminal; more than one step can add to `mostAbove`. */
 const scrollback = 10_000
-/** When so many lines are above the screen, they are dropped. */
+/** Lines above the screen are dropped beyond this many. */
 const mostAbove = 4_000
 /** A line that only changes its numbers or its bar counts again after this time. */
 const shape_ms = 60_000
 const mostShapes = 1_000
 /**
- * Each visit to the alternate screen may show so many such lines that all count, and one a second after that:
- * a table in a pager looks like figures that are refreshed, and only the latter go on for ever.
+ * Lines of a known shape that count for each visit to the alternate screen, and one a second after that: a
+ * table in a pager looks like refreshed figures, but only those continue for ever.
  */
 const freeShapes = 1_000
 const shapeEvery_ms = 1_000
-/** The most characters of one line; the rest of a longer line is a line of its own. */
+/** The rest of a longer line is a line of its own. */
 export const longest_line = 4_096
 /** The most rows of one wrapped line. */
 const longestWrap = 64
 /**
- * How many rows of the screen one recording may have looked at: so many, and one for so many bytes of output.
- * Without a bound, a huge terminal that is redrawn all the time would cost hours.
+ * Rows that one recording may have looked at, in addition to one for some bytes of output: a huge terminal
+ * that is redrawn all the time would cost hours.
  */
 const freeRows = 1_000_000
 const bytesPerRow = 16
-/** A row of more columns counts as several. */
 const widest = 200
-/** Cells that commands for many lines may touch (screen.ts): so many, and so many for a byte of output. */
+/** Cells that commands for many lines may touch (screen.ts), in addition to some for each byte of output. */
 const freeCells = 50_000_000
 const cellsPerByte = 64
-/** Changes of who types that are known; of more, the oldest half is forgotten. */
+/** Known changes of the typist; of more, the oldest half is forgotten. */
 const mostTypists = 65_536
 
 export interface TranscriptOptions {
-  /** Stop after so much output. */
+  /** Stop after this much output. */
   readonly most_bytes?: number
 }
 
-/** The lines, in the order in which they left the screen, a few at a time. */
 export async function* transcriptOf(
   first: Size,
   events: AsyncIterable<JournalEvent> | Iterable<JournalEvent>,
@@ -133,10 +129,9 @@ interface Step {
   readonly bytes: Buffer
 }
 
-/** Lines of one of the terminal's two screens that were there at the last look, and since when. */
+/** Lines that one of the two screens showed at the last look, and since when. */
 type Standing = Map<string, number>
 
-/** Who typed when. */
 class Typists {
   #changes: { readonly time_ms: number; readonly typist: Typist | undefined }[] = []
 
@@ -145,7 +140,7 @@ class Typists {
     this.#changes.push({ time_ms, typist: id === undefined ? undefined : { id, name: by } })
   }
 
-  /** The line with who typed at its moment. */
+  /** Adds who typed at its moment. */
   sign(line: TranscriptLine): TranscriptLine {
     let [low, high] = [0, this.#changes.length]
     while (low < high) {
@@ -161,17 +156,16 @@ class Typists {
 /** Plays output and collects lines. */
 class TranscriptPlayer implements Disposable {
   lines: TranscriptLine[] = []
-  /** The moments of steps that were given to the terminal and are not played yet. */
   readonly #waiting: number[] = []
   readonly #terminal: Terminal
   readonly #commands = new CommandFinder()
-  /** The moment of what is being played. */
+  /** The moment of the output being played. */
   #now_ms = 0
   /** Resolves when the terminal has played everything. */
   #idle: PromiseWithResolvers<void> | undefined
-  /** How many lines were dropped above the terminal's buffer: a line's number stays the same for ever. */
+  /** How many lines were dropped above the terminal's buffer, so that a line's number stays the same. */
   #dropped = 0
-  /** Lines of the normal buffer, from its start, that were given out. */
+  /** Lines of the normal buffer, from its start, that were yielded. */
   #taken = 0
   /** When the lines of the normal buffer were completed, from its start. */
   #completed_ms: number[] = []
@@ -182,7 +176,6 @@ class TranscriptPlayer implements Disposable {
   readonly #scrolled = new Set<string>()
   /** Whether anything but new lines below may have changed since the last look. */
   #redrawn = false
-  /** Line feeds since the last look. */
   #feeds = 0
   #rowsLeft = freeRows
   readonly #work: ScreenWork = { cells: freeCells }
@@ -190,9 +183,8 @@ class TranscriptPlayer implements Disposable {
   readonly #shapes = new BoundedMap<string, number>(mostShapes)
   /** How many more lines of a known shape count on the alternate screen, and when that was counted. */
   #spare = { lines: 0, at_ms: 0 }
-  /** The moment of the last look. */
   #looked_ms = -1
-  /** The line of the cursor at the last pause: what is typed there may be erased again. */
+  /** The line of the cursor at the last pause: its text may be erased again. */
   #typed: { line: number; text: string; since_ms: number } | undefined
   #last = ''
   #hasInvisible = false
@@ -203,7 +195,6 @@ class TranscriptPlayer implements Disposable {
     this.#watchSequences()
   }
 
-  /** Plays a step; `next_ms`: when the one after it comes. */
   show({ last_ms, bytes }: Step, next_ms: number): void {
     this.#waiting.push(last_ms)
     this.#now_ms = this.#waiting[0]!
@@ -253,7 +244,6 @@ class TranscriptPlayer implements Disposable {
     this.#give(time_ms, printable(command), { at: 0, source: 'exec' })
   }
 
-  /** Gives out what is still on the screen. */
   finish(): void {
     this.#takeScrolled()
     this.#look()
@@ -266,7 +256,7 @@ class TranscriptPlayer implements Disposable {
     this.#terminal.dispose()
   }
 
-  /** Sees sequences before the terminal carries them out; `false` lets the terminal do so. */
+  /** Handlers return `false` to let the terminal carry the sequence out. */
   #watchSequences(): void {
     const { parser } = this.#terminal
     const redraws = (): boolean => {
@@ -339,7 +329,7 @@ class TranscriptPlayer implements Disposable {
     this.#commands.lineFeed(this.#dropped + above, this.#now_ms, this.#rowText)
   }
 
-  /** The text of a row by its number, and whether it goes on in the next one. */
+  /** The text of a row by its number, and whether it continues in the next one. */
   readonly #rowText = (line: number, from = 0): { text: string; wraps: boolean } | undefined => {
     const { normal } = this.#terminal.buffer
     const row = normal.getLine(line - this.#dropped)
@@ -348,7 +338,7 @@ class TranscriptPlayer implements Disposable {
     return { text: row.translateToString(true, from), wraps }
   }
 
-  /** Looks at the screen after a step of output; nothing comes after it for `pause_ms`. */
+  /** `pause_ms`: the silence after the output. */
   #after(pause_ms: number): void {
     const { active } = this.#terminal.buffer
     if (active.type === 'normal') {
@@ -375,7 +365,7 @@ class TranscriptPlayer implements Disposable {
     this.#typed = { line, text, since_ms: this.#now_ms }
   }
 
-  /** Compares the screen with what it showed at the last look, and gives out what was replaced. */
+  /** Yields what was replaced since the last look. */
   #look(): void {
     const { rows, cols } = this.#terminal
     const cost = rows * Math.max(1, cols / widest)
@@ -397,7 +387,7 @@ class TranscriptPlayer implements Disposable {
     this.#looked_ms = this.#now_ms
   }
 
-  /** The lines on the screen, with the moment at which a line feed completed them, or -1. */
+  /** With the moment at which a line feed completed each line, or -1. */
   #screenLines(): { text: string; completed_ms: number }[] {
     const { active } = this.#terminal.buffer
     const found: { text: string; completed_ms: number }[] = []
@@ -426,7 +416,7 @@ class TranscriptPlayer implements Disposable {
     return text.trimEnd()
   }
 
-  /** The program has left the alternate screen: what stood there is replaced by the normal screen. */
+  /** The normal screen replaces what the alternate screen showed. */
   #leaveAlternate(): void {
     for (const [text, since_ms] of this.#standing) this.#giveReplaced(text, since_ms)
     this.#standing = this.#below ?? new Map()
@@ -435,12 +425,11 @@ class TranscriptPlayer implements Disposable {
     this.#redrawn = false
   }
 
-  /** Gives out the lines above the normal screen. */
   #takeScrolled(): void {
     const { normal } = this.#terminal.buffer
     if (normal.baseY < this.#taken) this.#taken = normal.baseY
     let end = normal.baseY
-    // A line that goes on on the screen is not whole yet.
+    // A line that continues on the screen is not whole yet.
     if (normal.getLine(end)?.isWrapped) {
       while (end > this.#taken && normal.getLine(end)?.isWrapped) end--
       if (normal.baseY - end > longestWrap) end = normal.baseY
@@ -467,7 +456,7 @@ class TranscriptPlayer implements Disposable {
     }
   }
 
-  /** Drops the lines above the screen, which were given out. */
+  /** Drops the lines above the screen that were yielded. */
   #dropAbove(): void {
     const { baseY } = this.#terminal.buffer.normal
     if (baseY === 0) return
@@ -530,7 +519,7 @@ function hasGrown(text: string, present: Standing): boolean {
   return false
 }
 
-/** A line without its numbers and bars, which progress, clocks and tables of figures repeat. */
+/** Without the numbers and bars that progress, clocks and tables of figures repeat. */
 const shapeOf = (text: string): string => text.replaceAll(/[\d.,:%]+|[#=>\-.|/\\█▉▊▋▌▍▎▏░▒▓⠀-⣿ ]+/g, '0')
 
 // eslint-disable-next-line no-control-regex

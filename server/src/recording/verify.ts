@@ -1,5 +1,6 @@
 // Verifies that a recording is as it was written: it checks every byte. It also closes a journal that a crash
 // cut off: it truncates the file to the last whole block, signs it and marks it as cut off.
+import { defined } from '@hawser/contract/defined'
 import type { Clock } from '../kit/clock.ts'
 import { iso } from '../kit/clock.ts'
 import {
@@ -25,33 +26,28 @@ import { isSignedBy, type RecordingKey } from './key.ts'
 import { blocks, type ReadBlock } from './reader.ts'
 import { endBlocks } from './writer.ts'
 
-/** The result of verifying a recording. */
 export type Verification =
   | { readonly sound: true; readonly header: Header; readonly end: End }
   /** Whole as far as it goes, but never closed and signed. */
   | { readonly sound: false; readonly unfinished: boolean; readonly why: string }
 
-/** The findings of a walk through all blocks. */
 interface Walked {
   readonly header: Header
   readonly end: { readonly block: ReadBlock; readonly end: End } | undefined
   readonly seal: ReadBlock | undefined
   readonly sum: Buffer
-  /** Behind the last whole block. */
   readonly length: number
   readonly output_bytes: number
   readonly time_ms: number
   readonly index: IndexEntry[]
   readonly interruptions: readonly Interruption[]
-  /** Why the walk ended before the end of the file, when it did. */
+  /** Why the walk ended early. */
   readonly damage: string | undefined
 }
 
 const spacing_bytes = 64 * 1024
 
-/**
- * Everything, in order, up to the first damage; throws JournalDamaged when not even the header can be read.
- */
+/** Up to the first damage; throws JournalDamaged when not even the header can be read. */
 async function walk(file: Reading): Promise<Walked> {
   if (!(await file.at(0, magic.length)).equals(magic)) throw new JournalDamaged('this is not a recording')
   let header: Header | undefined
@@ -125,10 +121,7 @@ export async function verifyJournal(file: Reading, key?: string): Promise<Verifi
   }
 }
 
-/**
- * What an end would say of a journal that has none yet: another server writes it, or will close it at its
- * next start.
- */
+/** The missing end of a journal that another server writes, or will close at its next start. */
 export async function unended(
   file: Reading,
 ): Promise<Pick<End, 'index' | 'interruptions' | 'duration_ms' | 'output_bytes'> & { ending: Ending }> {
@@ -137,8 +130,8 @@ export async function unended(
 }
 
 /**
- * Brings a journal that was cut off to its end; undefined when there is nothing in it that could be read.
- * What lies behind its last whole block goes, whatever it is: a loss of power can leave zeros there.
+ * Ends a journal that was cut off; undefined: nothing in it can be read. What lies behind the last whole
+ * block goes: a loss of power can leave zeros there.
  */
 export async function closeJournal(
   file: Appending & Reading,
@@ -166,7 +159,7 @@ export async function closeJournal(
       duration_ms: time_ms,
       output_bytes,
       index,
-      ...(interruptions.length > 0 ? { interruptions } : {}),
+      ...defined({ interruptions: interruptions.length > 0 ? interruptions : undefined }),
     }
     await file.append(endBlocks(last, at, before, key))
     await file.sync()

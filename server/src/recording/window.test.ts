@@ -1,4 +1,4 @@
-// Parts of a recording and what is found in it, held against the whole of it: whoever begins anywhere sees
+// Parts of a recording and what is found in it, held against the whole of it: a reader that begins anywhere sees
 // what somebody who has seen everything sees.
 import { generateKeyPairSync } from 'node:crypto'
 import { mkdtempSync, rmSync } from 'node:fs'
@@ -215,7 +215,7 @@ test.each([
   const seen = all.subarray(0, (at_ms / 10 + 1) * 1_337)
   await expected.show(seen)
   const { screen: shown } = await here.recorded.part(recording.name, { at_ms })
-  // What was cut in two follows the screen.
+  // The unfinished sequence follows the screen.
   expect(shown.toString().startsWith(expected.snapshot().toString())).toBe(true)
 })
 

@@ -1,13 +1,13 @@
 // A recording for a player: facts about it, and parts of it that begin anywhere. A part begins with the
-// screen at a moment, or goes on from another one at a position, which is the number of bytes of output
-// before it: any number is one, so that nobody can name a place that is none. What one part holds is bounded.
+// screen at a moment, or continues another one at a position, the number of bytes of output before it: any
+// number is valid, so no position can be wrong. The size of a part is bounded.
 import { snapshotAt } from './screen-snapshot.ts'
 import { shown } from './frames.ts'
 import type { Ending, Header, IndexEntry, Interruption, JournalEvent, Size } from './journal.ts'
 import type { Reading } from './storage/storage.ts'
 import { events, placeBefore } from './reader.ts'
 
-/** A journal that is open, with what is known of its end. */
+/** An open journal. */
 export interface Source {
   readonly file: Reading
   readonly header: Header
@@ -21,32 +21,29 @@ export interface Source {
 export type WindowEvent =
   | { readonly time_ms: number; readonly bytes: Buffer }
   | ({ readonly time_ms: number } & Size)
-  /** From here on this person types. */
   | { readonly time_ms: number; readonly typist: string }
 
 export interface Part {
   readonly time_ms: number
   readonly size: Size
-  /** Draws the screen where the part begins; empty where it goes on from another one. */
+  /** Empty where the part continues another one. */
   readonly screen: Buffer
-  /** Who types where the part begins; empty: unknown. */
+  /** Empty: unknown. */
   readonly typist: string
   readonly events: readonly WindowEvent[]
-  /** Where the next one begins; undefined: there is no more. */
+  /** Undefined: this is the last part. */
   readonly next: number | undefined
 }
 
-/** Output in one part; the event that goes beyond is still in it. */
+/** The last event may go beyond it. */
 const part_bytes = 128 * 1024
 const mostEvents = 4_096
 
-/** The part that begins with the screen at a moment. */
 export async function partAt({ file, header, index }: Source, time_ms: number): Promise<Part> {
-  const { size, bytes, output_bytes } = await snapshotAt(file, header, index, { at_ms: time_ms })
+  const { size, bytes, output_bytes } = await snapshotAt(file, header, index, time_ms)
   return { time_ms, size, screen: bytes, ...(await collected(file, header, index, output_bytes)) }
 }
 
-/** The part that goes on from a position. */
 export async function partFrom({ file, header, index }: Source, position: number): Promise<Part> {
   const from = placeBefore(index, (entry) => entry.output_bytes <= position)
   const part = await collected(file, header, index, position)
@@ -81,7 +78,7 @@ async function collected(
       if (known >= bytes.length) continue
       const last = found.at(-1)
       const piece = bytes.subarray(known)
-      // A copy: the memory of the block behind it would else stay for as long.
+      // A copy: a slice would hold the memory of its whole block.
       if (last?.pieces && last.time_ms === event.time_ms) last.pieces.push(Buffer.from(piece))
       else found.push({ time_ms: event.time_ms, pieces: [Buffer.from(piece)] })
     } else if (event.kind === 'resize' && count >= position)
@@ -101,7 +98,6 @@ async function collected(
   }
 }
 
-/** The first mark that says what was started. */
 export async function programOf({ file }: Source): Promise<{ program: string; command: string }> {
   let looked = 0
   for await (const event of events(file)) {

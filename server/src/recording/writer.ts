@@ -24,7 +24,8 @@
 //
 // Events are copied into a block in memory; a full block, or one that is 50 ms old (see flush-schedule.ts),
 // goes to the disk. The memory of a journal is bounded: a writer that fills it has to wait. After the first
-// failure nothing is written any more.
+// failure nothing more is written.
+import { defined } from '@hawser/contract/defined'
 import type { Clock } from '../kit/clock.ts'
 import { iso } from '../kit/clock.ts'
 import {
@@ -53,14 +54,12 @@ import type { Appending } from './storage/storage.ts'
 import type { FlushSchedule } from './flush-schedule.ts'
 
 export interface JournalWriter {
-  /** The size of the terminal at the start. */
   readonly first: Size
   readonly name: JournalName
   readonly size: Size
   readonly output_bytes: number
-  /** Bytes in memory that are not in the file yet. */
+  /** Bytes that are not in the file yet. */
   readonly unwritten_bytes: number
-  /** When the last event was. */
   readonly duration_ms: number
   readonly index: readonly IndexEntry[]
   readonly interruptions: readonly Interruption[]
@@ -73,7 +72,7 @@ export interface JournalWriter {
   mark(mark: Mark): void
   /** Resolves when all of it can be read. */
   flush(): Promise<void>
-  /** Writes end and seal and closes. Does not reject: a failure was told by then. */
+  /** Writes end and seal and closes. Never rejects: failures are reported to `onFailed`. */
   finish(ending?: Ending): Promise<void>
 }
 
@@ -83,23 +82,19 @@ export interface WriterParts {
   key: Pick<RecordingKey, 'sign'>
   clock: Clock
   schedule: FlushSchedule
-  /** Told once. */
   onFailed(error: Error): void
 }
 
-/** A block that has so much is handed to the disk. */
+/** A block of this size goes to the disk. */
 const block_bytes = 64 * 1024
 /** The most bytes of one journal that may wait for the disk. */
 export const mostWaiting_bytes = 1024 * 1024
 const goOn_bytes = mostWaiting_bytes / 2
-/**
- * Entries of the index; when there are more, every second one goes, and twice as much lies between those that
- * come.
- */
+/** When the index has more entries, every second one is dropped, and their distance doubles. */
 const mostEntries = 2048
 const mostSpare = 64
 
-/** Memory for blocks, used again and again by all journals. */
+/** Memory for blocks, which all journals reuse. */
 const spare: Buffer[] = []
 const slab = (bytes: number): Buffer =>
   (bytes <= block_bytes && spare.pop()) || Buffer.allocUnsafe(Math.max(bytes, block_bytes))
@@ -113,7 +108,6 @@ interface Waiting {
   readonly before: IndexEntry
 }
 
-/** Opens a journal: its file begins with the header. */
 export async function journalWriter(parts: WriterParts): Promise<JournalWriter> {
   const writer = new Writer(parts)
   await writer.begin()
@@ -133,9 +127,7 @@ class Writer implements JournalWriter {
   #typist: string | undefined
   #interruptions: readonly Interruption[] = []
 
-  /**
-   * The block that events are copied into, how much of it is used, and what was true before its first event.
-   */
+  /** The block that events are copied into, its used length, and the state before its first event. */
   #block: Buffer | undefined
   #used = 0
   #before: IndexEntry | undefined
@@ -143,9 +135,8 @@ class Writer implements JournalWriter {
   /** Closed blocks that wait for the disk, and their bytes, those that are being written included. */
   #waiting: Waiting[] = []
   #waiting_bytes = 0
-  /** The write under way. */
   #writing: Promise<void> | undefined
-  /** Resolves when whoever writes may go on. */
+  /** Resolves when the caller may write more. */
   #drained: PromiseWithResolvers<void> | undefined
 
   /** The length of the file, the sum of its last block, and the places from which reading can begin. */
@@ -155,11 +146,10 @@ class Writer implements JournalWriter {
   /** The least distance between two entries of the index. */
   #spacing_bytes = block_bytes / 2
 
-  /** The first failure. After it nothing is written any more. */
+  /** The first failure. After it nothing more is written. */
   #failure: Error | undefined
   #over = false
 
-  /** The methods that the schedule of all journals calls. */
   readonly #flushable = {
     push: (): void => this.#closeBlock(),
     sync: async (): Promise<void> => {
@@ -261,7 +251,7 @@ class Writer implements JournalWriter {
     }
   }
 
-  /** The block, with the head of an event and room for at most so many bytes of it. */
+  /** With the head of an event, and room for at most `bytes` of it. */
   #event(kind: number, bytes: number): Buffer {
     if (this.#failure) throw this.#failure
     if (this.#over) throw new Error('the journal is closed')
@@ -301,15 +291,14 @@ class Writer implements JournalWriter {
   }
 
   async #write(): Promise<void> {
-    // A moment for others of the same turn to join; and so that whoever starts this knows that it runs before
-    // it has ended.
+    // Lets others of the same turn join, and the caller note the write before it ends.
     await Promise.resolve()
     while (this.#waiting.length > 0 && !this.#failure) {
       const batch = this.#waiting
       this.#waiting = []
       if (!(await this.#append(batch))) break
     }
-    // Cleared in the turn that found nothing more, so that whatever comes later starts this again.
+    // Cleared in the turn that found nothing more, so that later events start this again.
     this.#writing = undefined
   }
 
@@ -370,7 +359,7 @@ class Writer implements JournalWriter {
       duration_ms: this.#time_ms,
       output_bytes: this.#output_bytes,
       index: this.#index,
-      ...(this.#interruptions.length > 0 ? { interruptions: this.#interruptions } : {}),
+      ...defined({ interruptions: this.#interruptions.length > 0 ? this.#interruptions : undefined }),
     }
     await file.append(endBlocks(end, this.#length, this.#sum, key))
     await file.sync()
@@ -378,7 +367,7 @@ class Writer implements JournalWriter {
   }
 }
 
-/** End and seal, to be put at `offset` behind a block with this sum. */
+/** End and seal for `offset`, behind a block with this sum. */
 export function endBlocks(end: End, offset: number, sum: Buffer, key: Pick<RecordingKey, 'sign'>): Buffer[] {
   const last = blockOf(Block.end, Buffer.from(JSON.stringify(end)), sum)
   const endSum = last.subarray(5, head_bytes)

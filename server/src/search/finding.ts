@@ -1,6 +1,6 @@
-// Finds lines: the index gives passages that have the words, newest first, and the lines of each are held
-// against the query. One call does a bounded amount of work and says where the next one goes on; so a call
-// may find nothing and yet not be the last.
+// Finds lines: the index yields passages that have the words, newest first, and their lines are matched with
+// the query. The work of one call is bounded; it returns where the next one continues, so it may find nothing
+// and not be the last.
 import type { CommandSource } from '../recording/commands.ts'
 import type { TranscriptLine, Typist } from '../recording/transcript.ts'
 import type { IndexedRecording, SearchIndex } from '../storage/search/search-index.ts'
@@ -13,13 +13,9 @@ export interface LineQuery {
   /** Only commands. */
   readonly commands: boolean
   readonly device_uid?: string | undefined
-  /** One of these devices. */
   readonly device_uids?: ReadonlySet<string> | undefined
   readonly username?: string | undefined
-  /**
-   * One of these persons: of those who opened the session, or who joined it and typed when
-   * the line was shown.
-   */
+  /** Who opened the session, or joined it and typed when the line was shown. */
   readonly persons?: readonly string[] | undefined
   /** Milliseconds since 1970; both included. */
   readonly from_ms?: number | undefined
@@ -31,7 +27,7 @@ export interface LineQuery {
 /** The place behind a hit. */
 export interface Cursor {
   readonly passage: number
-  /** Lines of that passage from this one on were looked at. */
+  /** The first line of that passage that is not examined yet. */
   readonly line: number
 }
 
@@ -42,7 +38,7 @@ export interface LineHit extends IndexedRecording {
   readonly matches: readonly Range[]
   /** Where the command begins; undefined: it is output. */
   readonly command: { readonly at: number; readonly source: CommandSource } | undefined
-  /** Who of those who joined typed then; undefined: whoever opened the session. */
+  /** The guest who typed then; undefined: the person who opened the session. */
   readonly typist: Typist | undefined
   readonly before: readonly string[]
   readonly after: readonly string[]
@@ -54,9 +50,8 @@ export interface FoundLines {
   readonly next: Cursor | undefined
 }
 
-/** How long one call goes on. */
 const work_ms = 150
-/** Passages that the index is asked for at once: few first, because most queries are answered by few. */
+/** Passages per question to the index: few first, because they answer most queries. */
 const firstPassages = 16
 const morePassages = 128
 const contextLines = 2
@@ -85,7 +80,7 @@ export async function findLines(index: SearchIndex, wanted: LineQuery): Promise<
       limit: count,
     })
     for (const { id, body, ...recording } of passages) {
-      // At least one in each call, so that the next one goes on behind it.
+      // At least one in each call, so that the next one continues behind it.
       if (looked++ > 0 && performance.now() - started > work_ms) return { hits, next: cursor }
       const before: Cursor | undefined = cursor
       cursor = { passage: id, line: 0 }
@@ -107,7 +102,7 @@ export async function findLines(index: SearchIndex, wanted: LineQuery): Promise<
   }
 }
 
-/** Whether the recording is one that is asked for: words of the index are cut, so two names may share one. */
+/** Checked again because words of the index are cut, so two names may share one. */
 function isOf({ device_uid, username }: IndexedRecording, { device_uids, ...wanted }: LineQuery): boolean {
   if (wanted.device_uid !== undefined && wanted.device_uid !== device_uid) return false
   if (device_uids && !device_uids.has(device_uid)) return false

@@ -1,6 +1,6 @@
-// Indexes one recording: reads its journal, plays it, and adds its passages to the index a few at a time, so
-// that neither memory nor a transaction grows with the recording. A recording that is damaged is indexed up
-// to the damage. What one recording may cost is bounded.
+// Indexes one recording: reads its journal, plays it, and adds its passages a few at a time, so that neither
+// memory nor a transaction grows with the recording. A damaged recording is indexed up to the damage. Its
+// cost is bounded.
 import type { Reading } from '../recording/storage/storage.ts'
 import { JournalDamaged } from '../recording/journal.ts'
 import { events, readHeader } from '../recording/reader.ts'
@@ -8,16 +8,14 @@ import { transcriptOf } from '../recording/transcript.ts'
 import type { IndexedRecording, NewPassage, SearchIndex } from '../storage/search/search-index.ts'
 import { PassageMaker } from './passages.ts'
 
-/** Output of one recording that is played; an hour of a busy session has ten to twenty megabytes. */
+/** Output that is played; an hour of a busy session has ten to twenty megabytes. */
 const most_bytes = 512 * 1024 * 1024
-/** Lines of one recording that are indexed. */
 const mostLines = 2_000_000
 /** Passages in one transaction. */
 const batch = 16
 
 export interface IndexedLines {
   readonly lines: number
-  /** Characters of these lines. */
   readonly chars: number
   /** `cut`: the recording is damaged or too large, and not all of it is indexed; `gone`: it was removed. */
   readonly result: 'whole' | 'cut' | 'gone'

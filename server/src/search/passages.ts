@@ -1,5 +1,5 @@
-// Passages: the transcript of a recording in parts of some hundred lines. A passage is what the index finds;
-// its lines are kept with it, compressed, so that a hit can be shown with the lines around it.
+// Passages: the transcript of a recording in parts of some hundred lines, which the index finds. The lines
+// are stored with it, compressed, so that a hit can be shown with its surroundings.
 import { deflateRawSync, inflateRawSync } from 'node:zlib'
 import type { CommandSource } from '../recording/commands.ts'
 import type { TranscriptLine, Typist } from '../recording/transcript.ts'
@@ -9,26 +9,24 @@ import { indexed, wordsOf } from './words.ts'
 export interface Passage {
   /** When its first line was shown, in milliseconds since the start of the recording. */
   readonly time_ms: number
-  /** Every word of its lines, and who of those who joined typed, each once. */
+  /** Every word of its lines and every guest who typed, each once. */
   readonly words: readonly string[]
   readonly body: Buffer
 }
 
 const mostLines = 1_024
 const most_chars = 65_536
-/** Lines that are further apart than this are in different passages, so that a passage has one time. */
+/** Lines that are further apart are in different passages, so that a passage has one time. */
 export const longest_passage_ms = 10 * 60_000
-/** No body of ours becomes larger. */
 const largest_bytes = 1024 * 1024
 
-/** Takes lines and gives passages. */
 export class PassageMaker {
   #lines: TranscriptLine[] = []
   #chars = 0
   #first_ms = Infinity
   #last_ms = -Infinity
 
-  /** The passage that this line does not belong to any more. */
+  /** The passage that ends before this line. */
   add(line: TranscriptLine): Passage | undefined {
     const first_ms = Math.min(this.#first_ms, line.time_ms)
     const last_ms = Math.max(this.#last_ms, line.time_ms)
@@ -59,8 +57,8 @@ const letters: Readonly<Record<CommandSource, string>> = { marks: 'm', prompt: '
 const sources: Readonly<Record<string, CommandSource>> = { m: 'marks', p: 'prompt', x: 'exec' }
 
 /**
- * A line of text for each: the moment, the kind with the place of the command, and the text. Where another
- * person types than in the line before, they stand behind the kind.
+ * A line of text for each: the moment, the kind with the place of the command, and the text. A change of
+ * typist is noted behind the kind.
  */
 function bodyOf(lines: readonly TranscriptLine[]): Buffer {
   let before_ms = 0

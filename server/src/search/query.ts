@@ -6,7 +6,7 @@ import { indexed, phrasePattern, wordsOf } from './words.ts'
 /** One word, or words that stand one after the other. */
 export interface Term {
   readonly words: readonly string[]
-  /** The last word may go on. */
+  /** The last word may be longer. */
   readonly prefix: boolean
 }
 
@@ -19,9 +19,8 @@ export type Range = readonly [from: number, to: number]
 
 const mostTerms = 10
 const mostWords = 32
-/** A shorter beginning is that of too many words. */
+/** Shorter prefixes match too many words. */
 const shortestPrefix = 2
-/** Places of one line that are marked. */
 const mostRanges = 20
 
 /** Throws a Failure that says what is wrong with it. */
@@ -63,7 +62,7 @@ export function requiredWords({ terms }: Query): { words: string[]; prefixes: st
   return { words: [...words], prefixes: [...prefixes] }
 }
 
-/** Whether a text of many lines has every term somewhere: most passages are ruled out by this. */
+/** Whether a text has every term somewhere, which rules out most passages. */
 export function filterOf({ terms }: Query): (text: string) => boolean {
   const patterns = patternsOf(terms)
   return (text) =>
@@ -76,7 +75,7 @@ export function filterOf({ terms }: Query): (text: string) => boolean {
 const patternsOf = (terms: readonly Term[]): RegExp[] =>
   terms.map(({ words, prefix }) => phrasePattern(words, prefix))
 
-/** A function that gives the places of a line that match; undefined: the line does not. */
+/** Returns the matching places of a line; undefined: no match. */
 export function matcher({ terms }: Query): (line: string) => Range[] | undefined {
   const patterns = patternsOf(terms)
   return (line) => {

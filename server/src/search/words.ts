@@ -1,10 +1,8 @@
-// The words of a line, as the index knows them and as a query names them. A word is a run of letters, digits
-// and underscores, in lower case; everything else separates. Chinese, Japanese and Korean are written without
-// spaces, so each of their characters is a word of its own.
+// The words of a line, for the index and for queries: runs of letters, digits and underscores, in lower case.
+// Chinese, Japanese and Korean are written without spaces, so each of their characters is a word.
 
 /** Characters that are words by themselves. */
 const single = '[\\p{Script_Extensions=Han}\\p{Script=Hiragana}\\p{Script=Katakana}\\p{Script=Hangul}]'
-/** Characters that words are made of. */
 const part = '[\\p{L}\\p{N}\\p{M}_]'
 /** Characters of words that need a separator on both sides. */
 const joined = `[${part}--${single}]`
@@ -15,15 +13,14 @@ const asciiWords = /[a-z0-9_]+/g
 const isAscii = /^\p{ASCII}*$/v
 const startsSingle = new RegExp(`^[${part}&&${single}]`, 'v')
 
-/** The index knows so much of a longer word: the rest is seldom looked for, and would fill the index. */
+/** The rest of a longer word is seldom looked for, and would fill the index. */
 export const longest_word = 48
 
-/** The words of a text in order, each as often as it is there. */
+/** The words of a text in order, with repetitions. */
 export function wordsOf(text: string): string[] {
   return text.toLowerCase().match(isAscii.test(text) ? asciiWords : words) ?? []
 }
 
-/** A word as it stands in the index. */
 export const indexed = (word: string): string => {
   if (word.length <= longest_word) return word
   // A character of two units is not cut in the middle.
@@ -31,7 +28,7 @@ export const indexed = (word: string): string => {
   return cut.isWellFormed() ? cut : cut.slice(0, -1)
 }
 
-/** A pattern that finds these words one after the other, whatever separates them; `prefix`: of the last. */
+/** Finds these words one after the other, whatever separates them; `prefix`: of the last. */
 export function phrasePattern(phrase: readonly string[], prefix: boolean): RegExp {
   const between = (left: string, right: string): string =>
     startsSingle.test(left) || startsSingle.test(right) ? `[^${part}]*` : `[^${part}]+`

@@ -1,6 +1,6 @@
 // The thread of the search: it has the index open, plays recordings and looks for lines, so that neither
-// stops the server's own thread. There are two: one indexes, the other one answers. Journals are read by the
-// server's thread, which knows where they are; this one asks for parts of them.
+// stops the server's own thread. One indexes, another one answers. The server's thread reads journals; this
+// one asks it for parts.
 import { parentPort, workerData } from 'node:worker_threads'
 import { invariant } from '@hawser/contract/failures'
 import { calls, type Calls } from '../recording/calls.ts'
@@ -11,7 +11,7 @@ import { findLines, type LineQuery } from './finding.ts'
 import { indexRecording } from './indexing.ts'
 import { wordsOfBody } from './passages.ts'
 
-/** Where the index is: a file of SQLite, or PostgreSQL. */
+/** SQLite's file, or PostgreSQL. */
 export type IndexPlace = { readonly file: string } | { readonly url: string }
 
 const opening = open(workerData as IndexPlace)

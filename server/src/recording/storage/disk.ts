@@ -25,7 +25,6 @@ const namePattern = /^([0-9a-f-]{36})\.([0-9a-f]{64})\.(\d{1,9})$/
 export interface DiskStorage extends JournalStorage {
   fileOf(name: JournalName): string
   has(name: JournalName): Promise<boolean>
-  /** Makes a file of the same disk an unfinished journal. */
   adopt(name: JournalName, file: string): Promise<void>
 }
 
@@ -112,8 +111,7 @@ export function diskStorage(folder: string): DiskStorage {
         await writeFile(markOf(name), '', { mode: 0o600 })
         try {
           const file = await open(fileOf(name), 'wx', 0o600)
-          // The name of a file is in its folder: without this a loss of power could take both away with all
-          // that was synced.
+          // The folder holds the name of a file: without this a loss of power could take all that was synced.
           await Promise.all([where, path.join(folder, marks)].map(syncFolder))
           return appending(name, file, 0)
         } catch (error) {
@@ -135,7 +133,7 @@ export function diskStorage(folder: string): DiskStorage {
       let bytes = 0
       for (const name of await orNone(readdir(where, { recursive: true }))) {
         if (!name.endsWith(ending)) continue
-        // The journal may have been removed meanwhile.
+        // The journal may have been removed in between.
         bytes += await stat(path.join(where, name)).then(
           ({ size }) => size,
           () => 0,

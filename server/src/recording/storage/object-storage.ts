@@ -9,31 +9,20 @@
 // downloads the replica into its own spool and finishes the journal. Only the node that holds the entry
 // uploads, and only the node that could remove the entry deletes the replica and the file. A node that comes
 // back finds its journal finished without it, and uploads what it has beyond that as another channel.
-import { mkdir, readdir, rm, stat } from 'node:fs/promises'
+import { readdir } from 'node:fs/promises'
 import path from 'node:path'
 import { BoundedMap } from '../../kit/bounded-map.ts'
 import type { JournalName } from '../journal.ts'
-import { events, placeBefore, readEnd, readHeader } from '../reader.ts'
+import { bucketJournal } from './bucket-journal.ts'
 import { diskStorage } from './disk.ts'
-import type { Appending, JournalStorage, Reading } from './storage.ts'
+import { finishedUpload } from './finished-journal.ts'
+import { clearDownloads, inheritance, takeSoon, type Ledger } from './ledger.ts'
+import type { Appending, JournalStorage } from './storage.ts'
 import { replicas as openReplicas } from './replicas.ts'
 import { isGone, openBucket, type BucketParts } from './s3.ts'
-
-/** The ledger of unfinished journals: which node may finish which. */
-export interface Ledger {
-  /** Makes the journal ours, unless a live node has it. `new`: no node had it. */
-  take(name: JournalName): Promise<'new' | 'ours' | 'theirs'>
-  /** Removes the entry of a journal that is in the bucket; false: the journal was not ours any more. */
-  end(name: JournalName): Promise<boolean>
-  /** Gives the journal up; a node that has its file may take it. */
-  release(name: JournalName): Promise<unknown>
-  /** Makes a few journals of lost nodes ours. */
-  inherit(limit: number): Promise<JournalName[]>
-  forget(tenant_id: string, session_uid: string): Promise<unknown>
-}
+import { idOf, uploadQueue } from './upload-queue.ts'
 
 export interface ObjectStorageParts extends BucketParts {
-  /** The spool. */
   folder: string
   /** Present when there are several nodes. */
   ledger?: Ledger | undefined
@@ -41,62 +30,23 @@ export interface ObjectStorageParts extends BucketParts {
   onDelayed(error: Error, name: JournalName, again_ms: number): void
 }
 
-const uploadsAtOnce = 2
-const firstWait_ms = 1_000
-const longestWait_ms = 5 * 60_000
-/** The pause between two questions whether another node has finished a journal. */
-const theirs_ms = 10_000
-/** How long the start of a recording waits for the ledger. */
-const ledger_ms = 2_000
-/** Journals of lost nodes that one round takes over. */
-const mostInherited = 20
-/**
- * A node that comes back uploads what it has beyond the finished journal if it is longer than this; less is
- * the usual delay of a replica.
- */
-const spare_ms = 5_000
-/** How long running uploads get when the server stops. */
-const farewell_ms = 5_000
-/** A reader that reads straight on gets larger ranges each time. */
-const leastRead_bytes = 256 * 1024
-const mostRead_bytes = 4 * 1024 * 1024
-/** Sessions whose number of journals is cached. */
 const mostRemembered = 10_000
 
 export interface ObjectStorage extends JournalStorage, AsyncDisposable {
-  /** Journals that wait for their upload. */
   readonly waiting: number
 }
-
-/** Another node finishes the journal. */
-class OwnedElsewhere extends Error {}
 
 export function objectStorage(parts: ObjectStorageParts): ObjectStorage {
   const { ledger } = parts
   const disk = diskStorage(parts.folder)
   const bucket = openBucket(parts)
-  /** Replicas are downloaded to this folder first. */
-  const downloads = path.join(parts.folder, 'landing')
-  const waiting = new Map<string, JournalName>()
-  const sending = new Map<string, { abort: AbortController; done: Promise<void> }>()
-  /** Journals of this node that the ledger has an entry for. */
   const inLedger = new Set<string>()
-  /** Journals that this node took over and has not downloaded yet. */
-  const inheriting = new Map<string, JournalName>()
-  /** Journals that this node took over and has downloaded. */
-  const downloaded = new Set<string>()
-  let inheritAgain_at = 0
   /** How many journals a session has had: uploaded ones leave no file behind. */
   const counts = new BoundedMap<string, number>(mostRemembered)
-  let wait_ms = firstWait_ms
-  let timer: NodeJS.Timeout | undefined
-  let over = false
-
-  const idOf = ({ tenant_id, session_uid, channel }: JournalName): string =>
-    `${tenant_id}/${session_uid}/${channel}`
   const keyOf = (name: JournalName): string => `${idOf(name)}.journal`
   const replicas =
     ledger && openReplicas({ bucket, keyOf: idOf, fileOf: disk.fileOf, onDelayed: parts.onDelayed })
+  const inherited = replicas && inheritance({ ...parts, ledger, disk, bucket, replicas, keyOf })
 
   async function listed(tenant_id: string, session_uid: string): Promise<number[]> {
     return (await bucket.list(`${tenant_id}/${session_uid}/`, false)).flatMap(({ key }) => {
@@ -105,120 +55,29 @@ export function objectStorage(parts: ObjectStorageParts): ObjectStorage {
     })
   }
 
-  async function upload(name: JournalName, key: string, abort: AbortController): Promise<void> {
-    const file = disk.fileOf(name)
-    await bucket.upload(key, file, (await stat(file)).size, abort)
-  }
+  const wasOurs = (name: JournalName): boolean => inLedger.has(idOf(name))
+  const upload = finishedUpload({ disk, bucket, ledger, keyOf, wasOurs, listed })
+  const uploads = uploadQueue({
+    async send(name, abort) {
+      await replicas?.finish(name)
+      await upload(name, abort)
+      await replicas?.remove(name)
+      await disk.discard(name)
+      inLedger.delete(idOf(name))
+      inherited?.downloaded.delete(idOf(name))
+    },
+    onDelayed: parts.onDelayed,
+  })
 
-  /** Uploads a journal; throws when the bucket does not have all of it afterwards. */
-  async function send(name: JournalName, abort: AbortController): Promise<void> {
-    await replicas?.finish(name)
-    const whose = (await ledger?.take(name)) ?? 'ours'
-    if (whose === 'theirs') throw new OwnedElsewhere('another node finishes it')
-    if (whose === 'ours') {
-      await upload(name, keyOf(name), abort)
-      // Another node has finished it meanwhile.
-      if (ledger && !(await ledger.end(name))) await sendBeside(name, abort)
-    } else {
-      if (await bucket.has(keyOf(name))) {
-        // Another node has finished it before.
-        if (await hasMore(name)) await sendBeside(name, abort)
-      } else if (!inLedger.has(idOf(name))) await upload(name, keyOf(name), abort)
-      // Otherwise another node has removed it.
-      await ledger!.end(name)
-    }
-    await replicas?.remove(name)
-    await disk.discard(name)
-    inLedger.delete(idOf(name))
-    downloaded.delete(idOf(name))
-  }
-
-  /** Whether our file has much more than the journal in the bucket. */
-  async function hasMore(name: JournalName): Promise<boolean> {
-    await using ours = await disk.read(name)
-    await using theirs = await reading(name)
-    // Two journals that share nothing but their number.
-    if (JSON.stringify(await readHeader(ours)) !== JSON.stringify(await readHeader(theirs))) return true
-    const [our, their] = [await readEnd(ours), await readEnd(theirs)]
-    if (!our || !their || our.duration_ms - their.duration_ms <= spare_ms) return false
-    const from = placeBefore(our.index, ({ time_ms }) => time_ms <= their.duration_ms)
-    for await (const { time_ms } of events(ours, from))
-      if (time_ms > their.duration_ms) return our.duration_ms - time_ms > spare_ms
-    return false
-  }
-
-  /** Uploads a journal as a further channel of its session. */
-  async function sendBeside(name: JournalName, abort: AbortController): Promise<void> {
-    const { tenant_id, session_uid } = name
-    let channel = Math.max(-1, ...(await listed(tenant_id, session_uid)))
-    let other: JournalName
-    do other = { ...name, channel: (channel += 1) }
-    while ((await ledger?.take(other)) === 'theirs' || (await bucket.has(keyOf(other))))
-    await upload(name, keyOf(other), abort)
-    await ledger?.end(other)
-  }
-
-  function start(id: string, name: JournalName): void {
-    const abort = new AbortController()
-    const done = send(name, abort).then(
-      () => {
-        waiting.delete(id)
-        wait_ms = firstWait_ms
-      },
-      (error: unknown) => {
-        if (abort.signal.aborted) return
-        waiting.delete(id)
-        // The journal was removed meanwhile.
-        if (isGone(error)) return
-        if (error instanceof OwnedElsewhere) {
-          setTimeout(() => later(name), theirs_ms).unref()
-          return
-        }
-        parts.onDelayed(error as Error, name, wait_ms)
-        // The journal goes to the end of the queue: one that can never be uploaded does not
-        // hold up the others.
-        waiting.set(id, name)
-        timer ??= setTimeout(resume, wait_ms)
-        timer.unref()
-        wait_ms = Math.min(longestWait_ms, wait_ms * 2)
-      },
-    )
-    sending.set(id, { abort, done })
-    void done.finally(() => {
-      sending.delete(id)
-      pump()
-    })
-  }
-
-  function pump(): void {
-    for (const [id, name] of waiting) {
-      // After a failure all uploads wait: the bucket is down for all of them.
-      if (over || timer !== undefined || sending.size >= uploadsAtOnce) return
-      if (!sending.has(id)) start(id, name)
-    }
-  }
-
-  function resume(): void {
-    timer = undefined
-    pump()
-  }
-
-  function later(name: JournalName): void {
-    waiting.set(idOf(name), name)
-    pump()
-  }
-
-  /** Uploads the journal when it is finished. */
   const uploaded = <File extends Appending>(file: File): File => ({
     ...file,
     async close(finished) {
       await file.close(finished)
-      if (finished) later(file.name)
+      if (finished) uploads.add(file.name)
       else await replicas?.finish(file.name)
     },
   })
 
-  /** Replicates the journal while it is written. */
   function replicated(file: Appending): Appending {
     if (!replicas) return file
     const id = idOf(file.name)
@@ -237,77 +96,9 @@ export function objectStorage(parts: ObjectStorageParts): ObjectStorage {
     }
   }
 
-  /** Undefined: the ledger does not answer. */
-  async function taken(name: JournalName): Promise<'new' | 'ours' | 'theirs' | undefined> {
-    const late = Promise.withResolvers<undefined>()
-    const impatience = setTimeout(() => late.resolve(undefined), ledger_ms)
-    const asked = ledger!.take(name).catch(() => undefined)
-    return Promise.race([asked, late.promise]).finally(() => clearTimeout(impatience))
-  }
-
-  /** Downloads the replica of a lost node's journal; false: there is nothing to finish. */
-  async function download(name: JournalName): Promise<boolean> {
-    // Our own file from before a restart is more complete than the replica, and is uploaded anyway.
-    if (await disk.has(name)) return false
-    if (await bucket.has(keyOf(name))) {
-      // The journal was uploaded; only its ledger entry was left.
-      if (await ledger!.end(name)) await replicas!.remove(name)
-      return false
-    }
-    await mkdir(downloads, { recursive: true, mode: 0o700 })
-    const file = path.join(downloads, `${name.session_uid}.${name.channel}`)
-    if (await replicas!.fetch(name, file)) {
-      await disk.adopt(name, file)
-      downloaded.add(idOf(name))
-      return true
-    }
-    await ledger!.release(name)
-    return false
-  }
-
-  async function inherited(): Promise<JournalName[]> {
-    if (!ledger || over || performance.now() < inheritAgain_at) return []
-    if (inheriting.size < mostInherited)
-      for (const name of await ledger.inherit(mostInherited)) inheriting.set(idOf(name), name)
-    const here: JournalName[] = []
-    for (const [id, name] of inheriting) {
-      try {
-        if (await download(name)) here.push(name)
-        inheriting.delete(id)
-      } catch (error) {
-        parts.onDelayed(error as Error, name, theirs_ms)
-        inheritAgain_at = performance.now() + theirs_ms
-        break
-      }
-    }
-    return here
-  }
-
-  async function reading(name: JournalName): Promise<Reading> {
-    const size = await bucket.size(keyOf(name))
-    let chunk: Buffer = Buffer.alloc(0)
-    let chunkAt = 0
-    let ahead_bytes = leastRead_bytes
-    return {
-      size: () => Promise.resolve(size),
-      async at(offset, length) {
-        const end = Math.min(size, offset + length)
-        if (offset >= end) return Buffer.alloc(0)
-        if (offset < chunkAt || end > chunkAt + chunk.length) {
-          const straight = chunk.length > 0 && offset >= chunkAt && offset <= chunkAt + chunk.length
-          ahead_bytes = straight ? Math.min(mostRead_bytes, ahead_bytes * 2) : leastRead_bytes
-          chunk = await bucket.read(keyOf(name), offset, Math.min(size, Math.max(end, offset + ahead_bytes)))
-          chunkAt = offset
-        }
-        return chunk.subarray(offset - chunkAt, end - chunkAt)
-      },
-      [Symbol.asyncDispose]: () => Promise.resolve(),
-    }
-  }
-
   return {
     get waiting() {
-      return waiting.size
+      return uploads.waiting
     },
     async create(name, isOld) {
       const { tenant_id, session_uid } = name
@@ -316,7 +107,7 @@ export function objectStorage(parts: ObjectStorageParts): ObjectStorage {
       for (let channel = Math.max(name.channel, known); ; channel += 1) {
         const file = await disk.create({ ...name, channel })
         ;({ channel } = file.name)
-        const whose = ledger ? await taken(file.name) : 'ours'
+        const whose = ledger ? await takeSoon(ledger, file.name) : 'ours'
         if (whose !== 'theirs') {
           counts.set(session_uid, channel + 1)
           if (ledger && whose) inLedger.add(idOf(file.name))
@@ -332,7 +123,7 @@ export function objectStorage(parts: ObjectStorageParts): ObjectStorage {
         return await disk.read(name)
       } catch (error) {
         if (!isGone(error)) throw error
-        return reading(name)
+        return bucketJournal(bucket, keyOf(name))
       }
     },
     async list(tenant_id, session_uid) {
@@ -346,13 +137,7 @@ export function objectStorage(parts: ObjectStorageParts): ObjectStorage {
       return sent.reduce((sum, { bytes }) => sum + bytes, await disk.used(tenant_id))
     },
     async remove(tenant_id, session_uid) {
-      for (const [id, name] of waiting)
-        if (name.session_uid === session_uid && name.tenant_id === tenant_id) waiting.delete(id)
-      for (const [id, { abort, done }] of sending) {
-        if (!id.startsWith(`${tenant_id}/${session_uid}/`)) continue
-        abort.abort()
-        await done
-      }
+      await uploads.cancel(tenant_id, session_uid)
       const here = await disk.list(tenant_id, session_uid)
       const there = await listed(tenant_id, session_uid)
       for (const { key } of await bucket.list(`${tenant_id}/${session_uid}/`, true)) await bucket.remove(key)
@@ -366,24 +151,19 @@ export function objectStorage(parts: ObjectStorageParts): ObjectStorage {
       await replicas?.finish(name)
       await disk.discard(name)
       inLedger.delete(idOf(name))
-      // The node that wrote it may come back with more.
-      if (downloaded.delete(idOf(name))) await ledger?.release(name)
+      // The node that wrote the journal may return with more.
+      if (inherited?.downloaded.delete(idOf(name))) await ledger?.release(name)
       else await ledger?.end(name)
     },
-    inherited,
+    inherited: async () => (await inherited?.next()) ?? [],
     async resume() {
-      await rm(downloads, { recursive: true, force: true })
+      await clearDownloads(parts.folder)
       const unfinished = new Set((await disk.unfinished()).map(idOf))
-      for (const name of await spooled(parts.folder)) if (!unfinished.has(idOf(name))) later(name)
+      for (const name of await spooled(parts.folder)) if (!unfinished.has(idOf(name))) uploads.add(name)
     },
     async [Symbol.asyncDispose]() {
-      over = true
-      clearTimeout(timer)
-      const impatience = setTimeout(() => {
-        for (const { abort } of sending.values()) abort.abort()
-      }, farewell_ms)
-      await Promise.all([...sending.values()].map(({ done }) => done))
-      clearTimeout(impatience)
+      inherited?.[Symbol.dispose]()
+      await uploads[Symbol.asyncDispose]()
       await replicas?.[Symbol.asyncDispose]()
       bucket[Symbol.dispose]()
     },

@@ -17,13 +17,13 @@ export interface ReplicaParts {
 }
 
 export interface Replicas extends AsyncDisposable {
-  /** Starts a replica. `ready`: whether other nodes would find it; until then nothing is uploaded. */
+  /** `ready`: whether other nodes would find the replica; until then nothing is uploaded. */
   follow(name: JournalName, ready: () => Promise<boolean>): void
-  /** The journal has this length by now. */
+  /** The journal has grown to this length. */
   grown(name: JournalName, length: number): void
   /** The journal is complete. A large one, whose upload takes long, is replicated to its end first. */
   finish(name: JournalName): Promise<void>
-  /** Writes the replica into a file; false: there is none. */
+  /** False: there is none. */
   fetch(name: JournalName, file: string): Promise<boolean>
   remove(name: JournalName): Promise<void>
 }
@@ -31,20 +31,17 @@ export interface Replicas extends AsyncDisposable {
 const every_ms = 1_000
 const longestWait_ms = 60_000
 const putsAtOnce = 8
-/** A piece of this size is complete, and the next one begins. */
 const enough_bytes = 64 * 1024
 const most_bytes = 4 * 1024 * 1024
 
 interface Replica {
   readonly name: JournalName
   readonly ready: () => Promise<boolean>
-  /** The length of the journal. */
   length: number
-  /** How much of it is in the bucket. */
+  /** How much of the journal is in the bucket. */
   stored: number
   /** Where the last piece begins. */
   piece: number
-  /** The running upload. */
   putting: Promise<void> | undefined
 }
 

@@ -10,6 +10,7 @@ import {
   S3Client,
 } from '@aws-sdk/client-s3'
 import { Upload } from '@aws-sdk/lib-storage'
+import { defined } from '@hawser/contract/defined'
 import { Failure } from '@hawser/contract/failures'
 
 export interface BucketParts {
@@ -18,7 +19,7 @@ export interface BucketParts {
   /** Empty: Amazon's own. */
   endpoint: string
   region: string
-  /** Both empty: as the environment of the machine has them. */
+  /** Both empty: from the environment of the machine. */
   accessKey: string
   secretKey: string
 }
@@ -32,7 +33,7 @@ export interface Bucket extends Disposable {
   read(key: string, from: number, end: number): Promise<Buffer>
   remove(key: string): Promise<void>
   put(key: string, bytes: Buffer): Promise<void>
-  /** Uploads a file of any size. Throws when the bucket does not have all of it afterwards. */
+  /** Throws when the bucket does not have all of it afterwards. */
   upload(key: string, file: string, size: number, abort: AbortController): Promise<void>
 }
 
@@ -46,9 +47,11 @@ export function openBucket(parts: BucketParts): Bucket {
   const client = new S3Client({
     region: parts.region,
     ...(parts.endpoint ? { endpoint: parts.endpoint, forcePathStyle: true } : {}),
-    ...(parts.accessKey
-      ? { credentials: { accessKeyId: parts.accessKey, secretAccessKey: parts.secretKey } }
-      : {}),
+    ...defined({
+      credentials: parts.accessKey
+        ? { accessKeyId: parts.accessKey, secretAccessKey: parts.secretKey }
+        : undefined,
+    }),
     // Other implementations than Amazon's know no checksums in trailers.
     requestChecksumCalculation: 'WHEN_REQUIRED',
     responseChecksumValidation: 'WHEN_REQUIRED',
@@ -105,13 +108,7 @@ export function openBucket(parts: BucketParts): Bucket {
       const Body = createReadStream(file, { highWaterMark: 1024 * 1024 })
       try {
         const params = { ...at(key), Body, ContentType }
-        await new Upload({
-          client,
-          params,
-          partSize: part_bytes,
-          queueSize: 1,
-          abortController,
-        }).done()
+        await new Upload({ client, params, partSize: part_bytes, queueSize: 1, abortController }).done()
       } finally {
         Body.destroy()
       }
@@ -125,7 +122,6 @@ export function openBucket(parts: BucketParts): Bucket {
 export const isGone = (error: unknown): boolean =>
   error instanceof Error && 'code' in error && error.code === 'ENOENT'
 
-/** Turns errors of the bucket into ENOENT or a Failure. */
 async function asked<T>(ask: () => Promise<T>): Promise<T> {
   try {
     return await ask()

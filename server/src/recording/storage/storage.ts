@@ -4,26 +4,21 @@ import type { JournalName } from '../journal.ts'
 
 export interface JournalStorage {
   /**
-   * Creates an empty journal. Its channel is the first free number from the given one on. `isOld`: the
-   * session may have journals from before this process started.
+   * The channel is the first free number from the given one on. `isOld`: the session may have journals from
+   * before this process started.
    */
   create(name: JournalName, isOld?: boolean): Promise<Appending>
   read(name: JournalName): Promise<Reading>
-  /** The journals of one session, in order. */
   list(tenant_id: string, session_uid: string): Promise<JournalName[]>
-  /** The bytes that the journals of a namespace use. */
   used(tenant_id: string): Promise<number>
-  /** Removes the journals of a session, and returns how many there were. */
+  /** Returns how many there were. */
   remove(tenant_id: string, session_uid: string): Promise<number>
-  /** Journals that were begun and not finished. */
   unfinished(): Promise<JournalName[]>
   /** Opens an unfinished journal to finish it. */
   reopen(name: JournalName): Promise<Appending & Reading>
-  /** Removes an unfinished journal in which nothing can be read. */
+  /** For an unfinished journal in which nothing can be read. */
   discard(name: JournalName): Promise<void>
-  /**
-   * Copies a few unfinished journals of lost nodes from the shared bucket to this node, which finishes them.
-   */
+  /** Copies a few unfinished journals of lost nodes from the shared bucket, for this node to finish. */
   inherited?(): Promise<JournalName[]>
   /** Continues uploads from before this process started. */
   resume?(): Promise<void>
@@ -34,15 +29,13 @@ export interface Appending {
   append(bytes: Buffer[]): Promise<void>
   /** Everything appended so far survives a loss of power. */
   sync(): Promise<void>
-  /** Truncates the journal to this length. */
   cut(length: number): Promise<void>
   /** `finished`: nothing will ever be appended again. */
   close(finished: boolean): Promise<void>
 }
 
 export interface Reading extends AsyncDisposable {
-  /** The present size. */
   size(): Promise<number>
-  /** Returns fewer bytes than asked for only at the end of the journal. */
+  /** Returns fewer bytes than requested only at the end of the journal. */
   at(offset: number, length: number): Promise<Buffer>
 }

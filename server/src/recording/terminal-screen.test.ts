@@ -1,8 +1,8 @@
-// What is kept of a terminal is what the terminal itself shows: the same output goes to a terminal that runs
+// The kept state of a terminal is what the terminal itself shows: the same output goes to a terminal that runs
 // all the time, and to one that is only kept.
 import xterm from '@xterm/headless'
 import { afterAll, expect, test } from 'vitest'
-import { keptScreen, screens_bytes } from './kept-screen.ts'
+import { terminalScreen, screens_bytes } from './terminal-screen.ts'
 import { styleOf } from './screen.ts'
 import type { ScreenStep } from './screen-frame.ts'
 import { fairShare } from '../kit/fair-share.ts'
@@ -66,7 +66,7 @@ for (const [name, output] of Object.entries(programs))
   test(`the screen with ${name} is the same after it was kept`, async () => {
     const live = terminal()
     await live.write(output)
-    using kept = keptScreen(first, parts)
+    using kept = terminalScreen(first, parts)
     // In pieces, with frames between them.
     const bytes = Buffer.from(output)
     for (let at = 0; at < bytes.length; at += Math.ceil(bytes.length / 7)) {
@@ -77,7 +77,7 @@ for (const [name, output] of Object.entries(programs))
       const back = terminal()
       await back.write(await kept.redraw(first, scrollback))
       expect(seen(back.one)).toEqual(seen(live.one))
-      // What comes next has the same effect, too.
+      // Later output has the same effect, too.
       const next = `q next${esc}[K\r\nline\r\n`
       const other = terminal()
       await other.write(output)
@@ -90,7 +90,7 @@ for (const [name, output] of Object.entries(programs))
   })
 
 test('a full-screen program leaves the screen that was there before it', async () => {
-  using kept = keptScreen(first, parts)
+  using kept = terminalScreen(first, parts)
   kept.show(Buffer.from(`before\r\nshell$ ${esc}[?1049h${esc}[2Jinside`))
   await kept.settle()
   const back = terminal()
@@ -104,7 +104,7 @@ test('a full-screen program leaves the screen that was there before it', async (
 })
 
 test('another window shows it at its own size', async () => {
-  using kept = keptScreen(first, parts)
+  using kept = terminalScreen(first, parts)
   kept.show(Buffer.from('one\r\ntwo\r\nthree'))
   kept.resize({ width: 60, height: 12 })
   kept.show(Buffer.from(`\r\n${'y'.repeat(50)}\r\n$`))
@@ -121,7 +121,7 @@ test('another window shows it at its own size', async () => {
 })
 
 test('what scrolled by comes back on request', async () => {
-  using kept = keptScreen(first, parts)
+  using kept = terminalScreen(first, parts)
   kept.show(Buffer.from(Array.from({ length: 100 }, (_, at) => `line ${at}`).join('\r\n')))
   const back = terminal()
   await back.write(await kept.redraw(first, true))
@@ -130,7 +130,7 @@ test('what scrolled by comes back on request', async () => {
 })
 
 test('memory is bounded, whatever is written', async () => {
-  using kept = keptScreen({ width: 500, height: 200 }, parts)
+  using kept = terminalScreen({ width: 500, height: 200 }, parts)
   const colours = Buffer.from(
     Array.from({ length: 20_000 }, (_, at) => `${esc}[38;2;${at % 256};${at % 255};${at % 254}mx`).join(''),
   )
@@ -141,8 +141,8 @@ test('memory is bounded, whatever is written', async () => {
 })
 
 test('a small screen holds no more memory than its frame needs', async () => {
-  using kept = keptScreen(first, parts)
-  // The end is a part of a sequence, which is kept beside the frame.
+  using kept = terminalScreen(first, parts)
+  // The end is a part of a sequence, which is stored next to the frame.
   kept.show(Buffer.from(`one\r\ntwo${esc}[3`))
   await kept.settle()
   expect(kept.held_bytes).toBeGreaterThan(10)
@@ -151,7 +151,7 @@ test('a small screen holds no more memory than its frame needs', async () => {
 
 test('little output between many sizes holds little memory', async () => {
   let taken: readonly ScreenStep[] = []
-  const screen = keptScreen(first, {
+  const screen = terminalScreen(first, {
     ...parts,
     thread: {
       hasRoom: () => true,
