@@ -1,87 +1,70 @@
-// What nodes do for each other. A node reaches a device whose tunnel another node has through that node. It
-// hands over a WebSocket request that only another node can serve (a session that runs there, a ticket that
-// was issued there, a stream that an agent opens at the wrong node) unchanged, and the other node checks it
-// as if it had arrived there. A node asks on the bus by name, and the node that has registered the name
-// answers with its address.
+// Traffic between nodes. A node reaches a device through the node that has its tunnel. It hands over a
+// WebSocket request that only another node can serve (a session or ticket of that node, a stream that an
+// agent opens at the wrong node) unchanged, and that node checks it as its own. The node that has registered
+// a name on the bus answers with its address.
 import type { Server } from 'node:http'
 import { duplexPair, type Duplex } from 'node:stream'
 import { Failure } from '@hawser/contract/failures'
 import { features, protocols, type Feature } from '@hawser/contract/tunnel'
 import type { Bus } from '../bus/bus.ts'
-import type { RemoteAttachRequest } from '../gateway/carried-terminal.ts'
-import type { FindTunnel } from '../gateway/device-leg.ts'
+import type { FindTunnel } from '../gateway/device/device-leg.ts'
 import type { Upgrade } from '../http/upgrade.ts'
 import type { Log } from '../kit/log.ts'
 import { join, startPeers, type PeerAddress, type PeerRequest } from './peers.ts'
 import { deviceName } from '../tunnel/registry.ts'
 import { Unreachable, type RemoteTunnel, type Tunnel } from '../tunnel/tunnel.ts'
 
-export interface Neighbours {
-  /** Finds the tunnel of a device on another node. */
+export interface Neighbours extends AsyncDisposable {
+  /** Where the other nodes reach this one. */
+  readonly address: PeerAddress
+  /** Lets other nodes reach devices through the tunnels of this one. */
+  offerTunnels(find: (uid: string, least: number) => Tunnel | undefined): void
+  /** Passes requests from other nodes to this server. */
+  offerHttp(server: Server): void
   findTunnel: FindTunnel
-  /** The same, by the device's uid and the least number that counts. */
+  /** By uid and the least number that counts. */
   tunnelOf(uid: string, least: number): Promise<RemoteTunnel | undefined>
   /** Hands the request over to the node that has registered the name; false if there is none. */
-  handOver(name: string, upgrade: Upgrade): Promise<boolean>
-  /** A stream to the terminal of a session at this address, for a client here. */
-  openTerminal(address: PeerAddress, request: RemoteAttachRequest): Promise<Duplex>
-  stop(): Promise<void>
+  forward(name: string, upgrade: Upgrade): Promise<boolean>
 }
 
 export interface NeighbourParts {
   bus: Bus
   masterKey: Buffer
   listen: PeerAddress
-  /** Called with the address at which the other nodes reach this one. */
-  onListening(address: PeerAddress): void
   log: Log
-  tunnel(uid: string, least: number): Tunnel | undefined
-  /** The HTTP server that gets requests which other nodes hand over. */
-  http(): Server | undefined
-  /** Gives the terminal of a session here to a client at another node. */
-  terminal(request: RemoteAttachRequest): Promise<Duplex>
 }
 
 const dial_ms = 5_000
-/** What a node may open through the tunnel of another, beside SSH. */
+/** The protocols that a node may open through the tunnel of another, besides SSH. */
 const carried: readonly string[] = [protocols.resumable, protocols.resume]
 
 /**
- * The answer of the node that has something: its address and, for a tunnel, what its agent supports. Nodes of
- * older versions do not say that.
+ * The answer of the owning node: its address and, for a tunnel, the agent's features. Nodes of older versions
+ * omit those.
  */
 type Owner = PeerAddress & { readonly features?: readonly Feature[] }
 
-export async function startNeighbours({
-  bus,
-  masterKey,
-  listen,
-  onListening,
-  log,
-  tunnel,
-  http,
-  terminal,
-}: NeighbourParts): Promise<Neighbours> {
+export async function startNeighbours({ bus, masterKey, listen, log }: NeighbourParts): Promise<Neighbours> {
+  let tunnel: (uid: string, least: number) => Tunnel | undefined = () => undefined
+  let http: Server | undefined
+
   async function serve({ kind, ...about }: PeerRequest, signal: AbortSignal): Promise<Duplex> {
     if (kind === 'http') return connectToHttp(String(about['from']), about['secure'] === 1)
-    if (kind === 'terminal') return terminal(JSON.parse(String(about['request'])) as RemoteAttachRequest)
     const found = tunnel(String(about['uid']), Number(about['least']))
     const protocol = String(about['protocol'])
     if (found && kind === 'ssh') return found.openSsh(String(about['id']), signal)
     if (found?.carry && kind === 'carry' && carried.includes(protocol))
       return found.carry(protocol, String(about['head']), signal)
     if (found && kind === 'check') found.check?.()
-    throw new Unreachable('The device is not here any more.')
+    throw new Unreachable('The device is no longer connected here.')
   }
 
-  /**
-   * A connection to this node's HTTP server, from the address that the other node saw, with TLS or without.
-   */
+  /** A connection to this node's HTTP server, from the address that the other node saw, with TLS or without. */
   function connectToHttp(remoteAddress: string, encrypted: boolean): Duplex {
-    const server = http()
-    if (!server) throw new Unreachable('The node is starting.')
+    if (!http) throw new Unreachable('The node is starting.')
     const [theirs, ours] = duplexPair()
-    server.emit('connection', Object.assign(ours, { remoteAddress, encrypted }))
+    http.emit('connection', Object.assign(ours, { remoteAddress, encrypted }))
     return theirs
   }
 
@@ -91,7 +74,6 @@ export async function startNeighbours({
     serve,
     onError: (err) => log.warn({ event: 'node.refused', err }),
   })
-  onListening(peers.address)
 
   /** Throws a Failure while this node is cut off, and Unreachable when a node that has it does not answer. */
   async function ownerOf(name: string, question = ''): Promise<Owner | undefined> {
@@ -114,7 +96,7 @@ export async function startNeighbours({
       openSsh: (id, signal) => peers.open(address, { kind: 'ssh', uid, id, least }, signal),
       carry: (protocol, head, signal) =>
         peers.open(address, { kind: 'carry', uid, least, protocol, head }, signal),
-      // Whatever the answer is: the other node looks after its tunnel.
+      // The answer does not matter: the other node looks after its tunnel.
       check: () =>
         void peers
           .open(address, { kind: 'check', uid, least }, AbortSignal.timeout(dial_ms))
@@ -123,9 +105,12 @@ export async function startNeighbours({
   }
 
   return {
+    address: peers.address,
+    offerTunnels: (find) => void (tunnel = find),
+    offerHttp: (server) => void (http = server),
     tunnelOf,
     findTunnel: async ({ uid, tunnel: least }) => tunnelOf(uid, least),
-    async handOver(name, { request, socket, head }) {
+    async forward(name, { request, socket, head }) {
       const unavailable = (cause: unknown): never => {
         throw new Failure('unavailable', {
           message: 'The node that has it cannot be reached.',
@@ -150,14 +135,6 @@ export async function startNeighbours({
       join(stream, socket)
       return true
     },
-    openTerminal: (address, request) =>
-      peers.open(
-        address,
-        { kind: 'terminal', request: JSON.stringify(request) },
-        AbortSignal.timeout(dial_ms),
-      ),
-    async stop() {
-      await peers[Symbol.asyncDispose]()
-    },
+    [Symbol.asyncDispose]: () => peers[Symbol.asyncDispose](),
   }
 }

@@ -4,8 +4,7 @@ import { execFile } from 'node:child_process'
 import path from 'node:path'
 import { promisify } from 'node:util'
 import { expect, test, vi } from 'vitest'
-import { freshDatabase } from '../../../tests/harness/postgres.ts'
-import { startService } from '../../../tests/harness/service.ts'
+import { begunDatabase, startService } from '../../../tests/harness/service.ts'
 import { buildWorld } from '../../../tests/harness/world.ts'
 import { databases, openFresh } from '../../../tests/storage/databases.ts'
 import { sample } from '@hawser/contract/examples'
@@ -17,7 +16,7 @@ import { nodes } from './nodes.ts'
 vi.setConfig({ testTimeout: 120_000 })
 
 test('what a node had is written off once, and a node that returns takes back what nobody closed', async () => {
-  await using service = await startService({ database: await freshDatabase() })
+  await using service = await startService({ database: await begunDatabase() })
   await buildWorld(service)
   const { stores, sessions } = service.rooms
   const begin = (uid: string) =>
@@ -53,7 +52,7 @@ test('what a node had is written off once, and a node that returns takes back wh
 })
 
 test('a node whose row is gone gives its sign anew, and leads when it is the only one', async () => {
-  await using service = await startService({ database: await freshDatabase() })
+  await using service = await startService({ database: await begunDatabase() })
   const { stores, nodes } = service.rooms
   expect(nodes!.leading).toBe(true)
   const first = await stores.nodes.first()
@@ -84,7 +83,7 @@ test('a node that cannot write again what it has tries until it can', async () =
 })
 
 test('a command of the administrator is no node, and takes nothing from the one at its address', async () => {
-  const database = await freshDatabase()
+  const database = await begunDatabase()
   const address = { HAWSER_NODE_ADDRESS: '127.0.0.1:7400' }
   await using service = await startService({ database, env: address })
   const { stores } = service.rooms
@@ -103,7 +102,7 @@ test('a command of the administrator is no node, and takes nothing from the one 
 })
 
 test('of a device whose tunnel moves, the word of its newest tunnel counts, however early or late it is written', async () => {
-  await using service = await startService({ database: await freshDatabase() })
+  await using service = await startService({ database: await begunDatabase() })
   await buildWorld(service)
   const { stores } = service.rooms
   const { devices } = stores.of(sample.tenant)
@@ -121,13 +120,13 @@ test('of a device whose tunnel moves, the word of its newest tunnel counts, howe
   const second = (await devices.claimTunnel(uid))!
   await write('b', second, false)
   expect(await written()).toEqual([0, ''])
-  // What the first node still had to say.
+  // The first node writes late.
   await write('a', first, true)
   expect(await written()).toEqual([0, ''])
   await write('b', second, true)
   await write('a', first, false)
   expect(await written()).toEqual([1, 'b'])
-  // Whoever was rejected meanwhile has no tunnel any more.
+  // A device that was rejected no longer has a tunnel.
   await devices.save(uid, { status: 'rejected' })
   expect(await devices.claimTunnel(uid)).toBeUndefined()
 })

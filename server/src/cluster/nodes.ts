@@ -1,11 +1,9 @@
-// The nodes of an installation on PostgreSQL. Each node writes a heartbeat every few seconds. When the
-// heartbeats of a node stop for too long, another node cleans up after it: it marks the devices of the lost
-// node offline until they connect elsewhere, and closes its sessions. A node that was only cut off from the
-// database writes its devices and sessions again when it is back. A node that has itself just come back
+// The nodes of an installation on PostgreSQL. Each writes a heartbeat every few seconds. When a node's
+// heartbeats stop for too long, another one marks its devices offline until they connect elsewhere, and
+// closes its sessions, except those whose terminals agents keep. A node that was only cut off from the database writes them again when it is back, and
 // cleans up after nobody, because then the database was silent and not the others. Nodes that cannot hear
-// each other would contradict each other, so a node without NATS must be the only one and does not start
-// beside another. A node that was killed a moment ago writes no further heartbeat; a starting node waits that
-// long to see it.
+// each other would contradict each other, so a node without NATS must be the only one; at its start it waits
+// for the heartbeats of others, which a node killed a moment ago no longer writes.
 import { setTimeout as wait } from 'node:timers/promises'
 import { Failure } from '@hawser/contract/failures'
 import type { Stores } from '../storage/stores.ts'
@@ -16,7 +14,6 @@ const silence_ms = 10_000
 /** A node that is alive writes a heartbeat within this time. */
 const watching_ms = 2.5 * heartbeat_ms
 const poll_ms = 250
-/** The address of a node without NATS. */
 const alone = 'alone'
 
 export interface NodeParts {
@@ -27,9 +24,8 @@ export interface NodeParts {
    * without NATS.
    */
   address: string | undefined
-  /** Called when another node has cleaned up after this one: devices and sessions must be written again. */
+  /** Another node has cleaned up after this one: devices and sessions must be written again. */
   returned(): Promise<void>
-  /** Writes off what a lost node had. */
   cleanUp(id: string): Promise<{ devices: number; sessions: number }>
   onLost(id: string, left: { devices: number; sessions: number }): void
   onError(error: unknown): void
@@ -40,9 +36,9 @@ export interface Nodes extends AsyncDisposable {
   readonly signed_at: number
   /** Whether this node is the leader, which does what only one node may do. */
   readonly leading: boolean
-  /** The listener is called when `leading` changes. */
+  /** Called when `leading` changes. */
   onLeading(listener: () => void): void
-  /** The listener is called after every check for lost nodes, whether or not one was lost. */
+  /** Called after every check for lost nodes, whether or not one was lost. */
   onCleanup(listener: () => void): void
 }
 
@@ -59,7 +55,6 @@ export async function nodes(parts: NodeParts): Promise<Nodes> {
   const leadingListeners = new Set<() => void>()
   const cleanupListeners = new Set<() => void>()
 
-  /** Marks the devices of a lost node offline and closes its sessions. */
   async function cleanUp(lost: string): Promise<void> {
     parts.onLost(lost, await parts.cleanUp(lost))
   }
@@ -79,7 +74,6 @@ export async function nodes(parts: NodeParts): Promise<Nodes> {
     for (const listener of cleanupListeners) listener()
   }
 
-  /** Finds out whether this node is the leader. */
   async function lead(): Promise<void> {
     const first = (await stores.nodes.first()) === id
     if (first === leading) return
@@ -118,10 +112,7 @@ export async function nodes(parts: NodeParts): Promise<Nodes> {
   }
 }
 
-/**
- * The address as the database has it. Empty with a port that the system chooses: no earlier
- * node can have had it.
- */
+/** Empty with a port that the system chooses, which no earlier node can have had. */
 export function addressText(address: PeerAddress): string {
   if ('path' in address) return `unix:${address.path}`
   return address.port === 0 ? '' : `${address.host}:${address.port}`

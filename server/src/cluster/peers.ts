@@ -26,7 +26,7 @@ export type PeerAddress = { readonly host: string; readonly port: number } | { r
 export interface Peers extends AsyncDisposable {
   /** Where other nodes reach this one. */
   readonly address: PeerAddress
-  /** A stream to what another node has. Throws Unreachable with that node's reason, or this one's. */
+  /** Throws Unreachable with the other node's reason, or this one's. */
   open(address: PeerAddress, request: PeerRequest, signal: AbortSignal): Promise<Duplex>
 }
 
@@ -34,7 +34,7 @@ export interface PeerOptions {
   /** Where other nodes connect. */
   readonly listen: PeerAddress
   readonly masterKey: Buffer
-  /** Opens what a peer asks for; the peer gets the message of what it throws. */
+  /** The peer gets the message of a thrown error. */
   serve(request: PeerRequest, signal: AbortSignal): Promise<Duplex>
   onError(error: Error): void
 }
@@ -49,7 +49,7 @@ const connect_ms = 5_000
 const opening_ms = 30_000
 const mostRequest_bytes = 4_096
 const ping = { every_ms: 5_000, timeout_ms: 10_000 }
-/** These bounds are for the streams of all users: a slow browser may leave a whole window of each unread. */
+/** For the streams of all users: a slow browser may leave a whole window of each unread. */
 const streams = { mostStreams: 20_000, window_bytes: 1024 * 1024, mostUnread_bytes: 512 * 1024 * 1024 }
 
 export async function startPeers(options: PeerOptions): Promise<Peers> {
@@ -183,7 +183,7 @@ async function listenAt(server: Server, where: PeerAddress): Promise<void> {
   await listening
 }
 
-/** Removes the socket that a killed node has left behind. Throws when another node listens at it. */
+/** Removes the socket of a killed node. Throws when another node listens at it. */
 async function removeStale(path: string): Promise<void> {
   const socket = net.connect(path)
   const refused = await once(socket, 'connect').then(
@@ -198,7 +198,6 @@ async function removeStale(path: string): Promise<void> {
   if (lstatSync(path, { throwIfNoEntry: false })?.isSocket()) rmSync(path)
 }
 
-/** Pipes in both directions between a peer's stream and what it leads to on this node. */
 export function join(peer: Duplex, here: Duplex): void {
   // Each direction ends by itself; an error in either ends both.
   const settle = (error?: Error | null): void => {

@@ -1,11 +1,10 @@
-// Limits that apply to all nodes together. Each node sends its counts to the others twice a second, so that a
-// caller who spreads calls over the nodes gets no more of them. Within that half second each node counts
-// alone, which is as exact as a limit needs to be.
+// Limits that apply to all nodes together. Each node sends its counts to the others twice a second, so that
+// spreading calls over nodes gains nothing; counting alone for half a second is exact enough.
 import type { Bus } from '../bus/bus.ts'
 import type { Limiter } from '../kit/limiter.ts'
 
 const every_ms = 500
-/** Of more keys in half a second only so many are sent; each node still has its own count of the others. */
+/** Per half second; further keys are counted by each node alone. */
 const mostKeys = 2_000
 
 export interface SharedLimits extends Disposable {

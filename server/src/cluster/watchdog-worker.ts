@@ -1,6 +1,6 @@
-// The thread of the watchdog. It must not depend on the main thread, which hangs when it is needed: it writes its
-// line of the log itself, and ends the process by a signal. A log that nobody reads can be why the main thread
-// hangs, so the end waits for the line only for a second.
+// The thread of the watchdog. Independent of the hanging main thread, it writes its line of the log itself,
+// and ends the process by a signal. A log that nobody reads can be why the main thread hangs, so it waits a
+// second at most for the line.
 import { write } from 'node:fs'
 import { workerData } from 'node:worker_threads'
 import type { ThreadWatch } from './watchdog.ts'

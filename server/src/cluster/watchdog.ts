@@ -1,7 +1,7 @@
-// Ends this node when its main thread hangs. Other nodes notice after ten seconds that such a node is gone, but
-// its sockets stay open, so agents and clients would wait for it until their next pings. When the process
-// ends, the sockets close and everybody comes back at another node. A thread counts the seconds in which the
-// main thread gave no sign; a process that was suspended counts none, because its thread did not run either.
+// Ends this node when its main thread hangs. Other nodes take over after ten seconds, but its sockets stay
+// open, so agents and clients would wait until their next pings; when the process ends, they reconnect to
+// another node. A thread counts seconds without a sign of the main thread; a suspended process counts none,
+// because the thread did not run either.
 import { Worker } from 'node:worker_threads'
 import { second_ms } from '../kit/clock.ts'
 

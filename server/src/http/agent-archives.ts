@@ -1,5 +1,5 @@
-// The agents in the folder that `npm run build` fills: what each archive is, its size and its hash. An
-// archive begins with the file BUILD. It is read once, as a stream, and again only when it has changed.
+// The agents that `npm run build` makes: size, hash, and the file BUILD, with which an archive begins. Each
+// is read once, as a stream, and again only when it has changed.
 import { createHash } from 'node:crypto'
 import { createReadStream } from 'node:fs'
 import { stat } from 'node:fs/promises'
@@ -16,9 +16,8 @@ export const archiveName = (arch: AgentArchitecture): string => `hawser-agent-li
 export type AgentArchive = Omit<Release, 'released_at'>
 
 export interface AgentArchives {
-  /** Those that are there now. */
   list(): Promise<readonly AgentArchive[]>
-  /** The hash of one, as of the last list. */
+  /** As of the last list. */
   sha256Of(arch: AgentArchitecture): string | undefined
 }
 
@@ -80,7 +79,6 @@ async function readArchive(file: string, arch: string): Promise<AgentArchive> {
   return { ...(await readBuild(Buffer.concat(head))), arch, sha256: hash.digest('hex'), size }
 }
 
-/** BUILD, from the beginning of the archive. */
 async function readBuild(head: Buffer): Promise<Pick<Release, 'format' | 'version' | 'build'>> {
   const bytes = await promisify(gunzip)(head, { finishFlush: constants.Z_SYNC_FLUSH })
   const name = bytes.subarray(0, 100).toString('latin1').split('\0', 1)[0]

@@ -1,6 +1,6 @@
-// The agents that devices fetch, one tarball for each processor. `npm run build` makes the files; the server
-// only reads them. An agent that is not there is a 404 whose sentence says how it is made. An agent that
-// updates itself names the hash of the tarball it wants, and may continue where it was interrupted.
+// The agents that devices fetch, one tarball for each processor, made by `npm run build`. A missing one is a
+// 404 whose sentence says how to make it. An agent that updates itself names the hash that it wants, and may
+// continue where it was interrupted.
 import { open } from 'node:fs/promises'
 import path from 'node:path'
 import { Readable } from 'node:stream'
@@ -18,7 +18,7 @@ export function serveAgents(
     const name = archiveName(arch)
     app.get<{ Querystring: { sha256?: string } }>(`/agent/${name}`, async (request, reply) => {
       const { sha256 } = request.query
-      // Another node of the cluster, or a newer build meanwhile, has another tarball.
+      // Another node of the cluster, or a newer build, has another tarball.
       if (sha256 !== undefined && sha256 !== archives.sha256Of(arch))
         return answerFailure(
           new Failure('notFound', { message: 'This server has another agent than that.' }),
@@ -50,7 +50,7 @@ export function serveAgents(
   }
 }
 
-/** The rest from some byte on; every other range gets the whole file, as HTTP allows. */
+/** The start of a range to the end; every other range gets the whole file, as HTTP allows. */
 function startOf(range: string | undefined, size: number): number {
   const start = Number(/^bytes=(\d{1,15})-$/.exec(range ?? '')?.[1] ?? 0)
   return start < size ? start : 0

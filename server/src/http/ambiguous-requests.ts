@@ -1,13 +1,13 @@
-// Requests that two readers may understand differently: a proxy in front may judge a request by one of two
-// Host or Authorization headers, and the server by the other. They are refused before anything else is looked
-// at. Node itself refuses two lengths, and a length together with chunks.
+// Requests that two readers may understand differently: a proxy may judge by one of two Host or Authorization
+// headers, and the server by the other. They are refused first of all. Node itself refuses two lengths, and a
+// length with chunks.
 import type { IncomingMessage } from 'node:http'
 import { Failure } from '@hawser/contract/failures'
 
-/** At most one of each. Lists such as X-Forwarded-For may come in several lines. */
+/** Lists such as X-Forwarded-For may come in several lines. */
 const single = new Set(['host', 'authorization', 'x-api-key', 'origin'])
 
-/** Why the request is refused; undefined: it is not. */
+/** Undefined: the request is not ambiguous. */
 export function ambiguityOf({ rawHeaders, headers, httpVersion }: IncomingMessage): Failure | undefined {
   const seen = new Set<string>()
   for (let at = 0; at < rawHeaders.length; at += 2) {

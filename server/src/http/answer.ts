@@ -1,7 +1,6 @@
-// Turns failures into HTTP responses, in one place: status, headers and the shape of the body. The kind of
-// the failure travels in a header, so that clients need not match on the sentence. An error that is not a
-// Failure is a bug or a broken part: it is logged with its cause and answered with a bare 500. A cause never
-// reaches the caller.
+// Turns failures into HTTP responses: status, headers and the shape of the body. A header has the kind, so
+// that clients need not match on the sentence. Any other error is a bug or a broken part: logged with its
+// cause and answered with a bare 500. A cause never reaches the caller.
 import { STATUS_CODES } from 'node:http'
 import type { Socket } from 'node:net'
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
@@ -53,7 +52,6 @@ export function bodyOf(failure: Failure, named: NamedOperation | undefined): unk
   return { message: failure.message }
 }
 
-/** Who called, as the log says it. */
 export function loggedCaller(caller: Caller | null | undefined): object {
   if (!caller || caller.kind === 'anonymous') return {}
   const { kind, tenant_id } = caller
@@ -61,7 +59,6 @@ export function loggedCaller(caller: Caller | null | undefined): object {
   return { by: kind === 'key' ? `key ${caller.name}` : caller.username, role: caller.role, tenant_id }
 }
 
-/** The headers of a refusal: its kind, and those that belong to this very failure. */
 export const headersOf = (failure: Failure): Readonly<Record<string, string>> => ({
   ...failure.headers,
   [failureHeader]: failure.kind,
@@ -77,7 +74,7 @@ export function answerFailure(
   const failure = toFailure(error, named)
   // A caller who left before the request was complete is no fault of the server.
   const left = !request.raw.complete && 'code' in error && error.code === 'ECONNRESET'
-  // The health check logs by itself when something breaks, not when somebody asks.
+  // The health check logs when something breaks, not per request.
   const isHealth = named?.id === 'system.healthcheck'
   const broken = (failure.status >= 500 && !isHealth) || failure.kind === 'recordingDamaged'
   if (broken && !left && mayLog())
@@ -89,19 +86,19 @@ export function answerFailure(
       .code(failure.status)
       .headers(headersOf(failure))
       .type('application/json; charset=utf-8')
-      // Not the operation's serialiser: that one knows only the body of a 200.
+      // The operation's serialiser knows only the body of a 200.
       .serializer((body: unknown) => JSON.stringify(body))
       .send(bodyOf(failure, named))
   )
 }
 
-/** Errors of Node's HTTP parser that are not simply bytes that are no HTTP. */
+/** Parser errors other than bytes that are no HTTP. */
 const parserFailures: Readonly<Record<string, FailureKind>> = {
   HPE_HEADER_OVERFLOW: 'headersTooLarge',
   ERR_HTTP_REQUEST_TIMEOUT: 'requestTimeout',
 }
 
-/** Answers bytes that Node could not parse as a request, in the same shape as any other refusal. */
+/** Bytes that Node could not parse as a request, in the same shape as any other refusal. */
 export function answerBroken(error: NodeJS.ErrnoException, socket: Socket): void {
   if (error.code === 'ECONNRESET' || !socket.writable) {
     socket.destroy()

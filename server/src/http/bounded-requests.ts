@@ -1,44 +1,30 @@
-// The most that one connection, and one person, may have unanswered. Node begins every request that a
-// client has sent, without waiting for the answers before it, and keeps all answers until they are read; a
-// few kilobytes of requests would hold gigabytes, and make everybody else wait for their rules. What a person
-// may have does not depend on the namespace: one with many has no more, and nobody uses up what the other
-// members of a namespace have.
+// The most that one connection, and one person, may have unanswered. Node begins every request that a client
+// has sent, without waiting for the answers before it, and holds all answers until they are read: a few
+// kilobytes of requests would hold gigabytes and delay everybody else. A person's bound does not grow with
+// the number of namespaces, and nobody uses up what other members of a namespace have.
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import { Failure } from '@hawser/contract/failures'
+import { beyond, callLimits as limits } from '@hawser/contract/limits'
 import type { Caller, CallTurn } from '../domain/callers/callers.ts'
 import { neighbourhood } from '../kit/address.ts'
 import { concurrencyByKey, placesByKey, type KeyLimiter, type QueueOptions } from '../kit/concurrency.ts'
 import { fairShare, type FairShare } from '../kit/fair-share.ts'
 
-/** Requests of one connection without an answer. Browsers and proxies send one at a time. */
-const mostOfConnection = 4
+/** Browsers and proxies send one request at a time. */
+const mostOfConnection = limits.ofConnection.max
 const mostListeners = 8 * mostOfConnection
-/** Calls of one person that run at a time, and those of one sign-in that wait for their turn. */
-const running = 8
-const waiting = 256
-/** Sign-ins of one person whose calls wait; a person has fewer. */
-const mostSignIns = 100
-/** Streamed answers of one person at a time. */
-const mostStreams = 8
-/** Calls of one person that run or wait on threads that all share. */
-const mostOnThreads = 16
-/** Memory for answers that nobody has read, and for bodies of requests; nobody may take most of it. */
-const unread_bytes = 256 * 1024 * 1024
-const bodies_bytes = 128 * 1024 * 1024
-/** The same for strangers, which their networks share: they get tokens of devices at will, and addresses of a /48. */
-const ofStrangers_bytes = 64 * 1024 * 1024
 /** Shorter answers and bodies are not counted: the connections themselves take more. */
 const short_bytes = 4 * 1024
 
 /**
- * A connection on which nothing moves for this long is closed, unless an answer is being made; for twice as long
- * where Node has to find out first how much of the last part the network has taken.
+ * A connection on which nothing moves for this long is closed, unless an answer is being made; after twice as
+ * long where Node must find out how much of the last part the network has taken.
  */
 const still_ms = 60_000
 
 /**
- * Closes connections with more requests than that, before anything is looked at, and those whose answers nobody reads.
+ * Closes connections with too many requests before looking at anything, and those whose answers nobody reads.
  */
 export function boundConnections(server: Server): void {
   const unanswered = new WeakMap<Socket, number>()
@@ -46,7 +32,6 @@ export function boundConnections(server: Server): void {
   server.removeAllListeners('request')
   server.on('request', (request: IncomingMessage, response: ServerResponse) => {
     const { socket } = request
-    // Requests that came with the one too many.
     if (socket.destroyed) return
     // Each request may listen for its end several times.
     if (!unanswered.has(socket)) socket.setMaxListeners(mostListeners)
@@ -77,61 +62,69 @@ export function whenOver({ socket }: IncomingMessage, response: ServerResponse, 
   }
   if (response.destroyed || socket.destroyed) return once()
   response.once('close', once)
-  // An answer that waits for the one before it is not told of the end of its connection.
+  // An answer that waits for the one before it does not learn of the end of its connection.
   socket.once('close', once)
 }
 
 export interface BoundedCalls {
   /**
-   * Runs the call in the turn of its person, whose sign-ins take turns. A call that waits leaves with its caller.
+   * Runs the call in the turn of its person, whose sign-ins take turns. A call that waits leaves with its
+   * caller.
    */
   run<T>(caller: Caller, call: () => Promise<T>, end: QueueOptions): Promise<T>
-  /** A place for a streamed answer. */
   stream(caller: Caller): Disposable
-  /** A place for a call that takes its turn on a thread. */
   onThread(caller: Caller): Disposable
   /**
-   * Throws when too much of what the caller was answered waits to be read: before a change, which must be answered.
-   * Strangers are not refused here, or a flood of theirs would keep everybody from signing in.
+   * Throws when too many answers to the caller wait to be read: before a change, which must be answered.
+   * Strangers are not refused here, or a flood of theirs would prevent sign-ins.
    */
   mayAnswer(caller: Caller): void
   /**
-   * Counts an answer until this is disposed. Throws when too much waits to be read, unless the call has changed
-   * something: then it is answered in any case.
+   * Counts an answer until disposed. Throws when too much waits to be read, unless the call has changed
+   * something and must be answered.
    */
   answer(caller: Caller, bytes: number, hasChanged: boolean): Disposable | undefined
-  /** Counts a body that is about to be read until this is disposed. Throws when there is no memory left for it. */
+  /** Counts a body until disposed. Throws when there is no memory left for it. */
   body(caller: Caller, bytes: number): Disposable | undefined
 }
 
-/** `turnOf` says whose turn a call takes; undefined: an open operation, which has limits of its own. */
+/** `turnOf` returns undefined for an open operation, which has limits of its own. */
 export function boundedCalls(turnOf: (caller: Caller) => CallTurn | undefined): BoundedCalls {
   const turns = new Map<string, { readonly ofSignIns: KeyLimiter; calls: number }>()
-  const streams = placesByKey(mostStreams)
-  const onThreads = placesByKey(mostOnThreads)
-  const unread = { ofStrangers: fairShare(ofStrangers_bytes), ofPeople: fairShare(unread_bytes) }
-  const bodies = { ofStrangers: fairShare(ofStrangers_bytes), ofPeople: fairShare(bodies_bytes) }
+  const streams = placesByKey(limits.streams.max)
+  const onThreads = placesByKey(limits.onThreads.max)
+  // Strangers share the memory of their networks: they get tokens of devices at will, and addresses of a /48.
+  const unread = {
+    ofStrangers: fairShare(limits.unreadOfStrangers.max),
+    ofPeople: fairShare(limits.unread.max),
+  }
+  const bodies = {
+    ofStrangers: fairShare(limits.bodiesOfStrangers.max),
+    ofPeople: fairShare(limits.bodies.max),
+  }
   const personOf = (caller: Caller): string => turnOf(caller)?.person ?? neighbourhood(caller.source, 48)
-  /** Out of which memory a caller takes, and whose part of it. */
   function shareOf(caller: Caller, memory: typeof unread): { share: FairShare; owner: string } {
     const isStranger = caller.kind === 'anonymous' || caller.kind === 'device'
     return isStranger
       ? { share: memory.ofStrangers, owner: neighbourhood(caller.source, 48) }
       : { share: memory.ofPeople, owner: personOf(caller) }
   }
-  const tooMuchUnread = (): Failure =>
-    new Failure('tooMany', { message: 'Too many answers wait to be read.', retryAfter: 10 })
+  const tooMuchUnread = (): Failure => beyond(limits.unread, 10)
   return {
     async run(caller, call, end) {
       const turnTaken = turnOf(caller)
       if (!turnTaken) return call()
       const { person, signIn } = turnTaken
       const own = turns.get(person) ?? {
-        ofSignIns: concurrencyByKey(waiting, { each: running, atOnce: running, keys: mostSignIns }),
+        ofSignIns: concurrencyByKey(limits.waiting.max, {
+          each: limits.running.max,
+          atOnce: limits.running.max,
+          keys: limits.signIns.max,
+        }),
         calls: 0,
       }
       const turn = own.ofSignIns.run(signIn, call, end)
-      if (!turn) throw new Failure('tooMany', { retryAfter: 1 })
+      if (!turn) throw beyond(limits.waiting, 1)
       turns.set(person, own)
       own.calls += 1
       try {
@@ -144,12 +137,12 @@ export function boundedCalls(turnOf: (caller: Caller) => CallTurn | undefined): 
     stream(caller) {
       const place = streams(personOf(caller))
       if (place) return place
-      throw new Failure('tooMany', { message: 'Too many downloads are under way.', retryAfter: 10 })
+      throw beyond(limits.streams, 10)
     },
     onThread(caller) {
       const place = onThreads(personOf(caller))
       if (place) return place
-      throw new Failure('tooMany', { retryAfter: 1 })
+      throw beyond(limits.onThreads, 1)
     },
     mayAnswer(caller) {
       const { share, owner } = shareOf(caller, unread)

@@ -23,7 +23,7 @@ const server = createServer((incoming, answer) => {
 beforeAll(() => new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve)))
 afterAll(() => new Promise((resolve) => server.close(resolve)))
 
-/** What `proxies` makes of a request with these headers that comes from `peer`. */
+/** How `proxies` reads a request with these headers that comes from `peer`. */
 function seen(proxies: string, peer: string, headers: Headers) {
   const { promise, resolve, reject } = Promise.withResolvers<ReturnType<ReturnType<typeof whereFrom>>>()
   asked.once('request', (incoming) => {

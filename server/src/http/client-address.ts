@@ -1,8 +1,7 @@
-// Where a request comes from. The caller's address is the TCP peer; what headers say counts only when the
-// peer is a trusted proxy, and only if they hold what they should: anything else is as if it were not there.
-// Proxies pass on what callers write themselves, so one header is read for the address, not the best of
-// several; where the two usual ones contradict each other, that is told, because a proxy may set the one that
-// is not read.
+// Where a request comes from. The caller's address is the TCP peer; headers count only from a trusted proxy,
+// and only when well-formed. Proxies pass on what callers write, so one header is read for the address, not
+// the best of several; if the two usual ones contradict each other, that is reported, because a proxy may set
+// the one that is not read.
 import { isIP, type BlockList } from 'node:net'
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import type { RequestOrigin } from '../domain/callers/callers.ts'
@@ -18,11 +17,11 @@ const contradiction =
 
 export interface ProxyHeaderOptions {
   readonly trusted: BlockList
-  /** The one header in which proxies say who calls, lower case; empty for the usual ones. */
+  /** The one header in which proxies name the caller, lower case; empty for the usual ones. */
   readonly header: string
   /**
-   * X-Real-IP is none of the addresses that X-Forwarded-For tells of: one of the two is the caller's own
-   * word. Told once a minute at most.
+   * X-Real-IP is not among the addresses of X-Forwarded-For, so the caller wrote one of them. Once a minute
+   * at most.
    */
   onContradiction?(message: string): void
 }
@@ -57,7 +56,7 @@ export function whereFrom({
   }
 }
 
-/** The port that people use, where the proxy names it apart; the usual ones go without saying. */
+/** The port that people use, where the proxy names it apart; usual ones are left out. */
 function publicHost(host: string, port: string | undefined): string {
   const named = /:\d+$/.test(host)
   return port === undefined || named || !/^[1-9]\d{0,4}$/.test(port) || port === '80' || port === '443'
@@ -65,18 +64,18 @@ function publicHost(host: string, port: string | undefined): string {
     : `${host}:${port}`
 }
 
-/** What is said of the way that the request took: addresses, the nearest last. */
+/** The addresses that headers name, nearest last. */
 function said(headers: IncomingHttpHeaders, named: string, peer: string): string {
   const chain = headers[named || 'x-forwarded-for']
   if (chain !== undefined) return Array.isArray(chain) ? chain.join(',') : chain
-  // Of proxies on the same machine that set this one and no other. It holds one address, never a list.
+  // For proxies on the same machine that set only this one. It holds one address, never a list.
   const real = named === '' && isLoopback(peer) ? first(headers['x-real-ip']) : undefined
   return real?.includes(',') ? '' : (real ?? '')
 }
 
 /**
  * From the nearest on. The right-most address that is not one of our own proxies was seen by one of them, and
- * is the last here; all left of it is hearsay.
+ * is the last here; anyone can write those left of it.
  */
 function wayOf(chain: string, trusts: (address: string) => boolean): string[] {
   const way: string[] = []
@@ -89,10 +88,7 @@ function wayOf(chain: string, trusts: (address: string) => boolean): string[] {
   return way
 }
 
-/**
- * A proxy may set X-Real-IP alone, and pass on whatever X-Forwarded-For it was given; which of the two it set
- * nobody can see.
- */
+/** A proxy may set X-Real-IP alone and pass on any X-Forwarded-For; which of the two it set cannot be seen. */
 function contradicts(headers: IncomingHttpHeaders, way: readonly string[]): boolean {
   const real = headers['x-real-ip']
   if (real === undefined || headers['x-forwarded-for'] === undefined) return false

@@ -1,6 +1,5 @@
-// Compresses answers to those who can read them so: a page of a hundred devices is a tenth of its size. Only
-// what is read is compressed, never the answer to a sign-in, and small answers are left alone: their headers
-// are larger than what would be saved. The work is done beside the event loop.
+// Compresses answers off the event loop: a page of a hundred devices shrinks to a tenth. Only reads are
+// compressed, never the answer to a sign-in; small answers are not worth their headers.
 import { promisify } from 'node:util'
 import { gzip } from 'node:zlib'
 import type { FastifyReply, FastifyRequest } from 'fastify'

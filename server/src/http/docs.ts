@@ -1,5 +1,5 @@
-// The OpenAPI document and its browsable reference. Both are made, and even loaded, when they are first asked
-// for: most servers never are, and a start should not wait for it.
+// The OpenAPI document and its browsable reference, loaded and made on first use, so that a start does not
+// wait for them.
 import type { FastifyInstance } from 'fastify'
 import { serveGuides } from './guides.ts'
 
@@ -14,7 +14,7 @@ export function serveDocs(
       import('./reference.ts'),
     ])
     const document = openapi({ version })
-    // Bytes, because answers that wait for their reader share them; each would have its own copy of a text.
+    // Bytes, because waiting answers share them; each would have its own copy of a text.
     return {
       json: Buffer.from(JSON.stringify(document)),
       html: Buffer.from(reference.referenceHtml(document)),

@@ -1,5 +1,5 @@
-// The guides of this version at /docs/guides, for people who are at the console: the same pages as in docs/guides,
-// rendered when they are first asked for. A server that was installed without them answers 404.
+// The guides of this version at /docs/guides: the pages of docs/guides, rendered on first use. A server that
+// was installed without them answers 404.
 import { readdirSync, readFileSync } from 'node:fs'
 import path from 'node:path'
 import type { FastifyInstance } from 'fastify'
@@ -8,7 +8,7 @@ import { markdownHtml } from './markdown.ts'
 
 const folder = path.join(import.meta.dirname, '../../../docs/guides')
 
-/** Bytes, as are the pages, because all answers that wait for their reader share them. */
+/** Bytes, as are the pages, because all waiting answers share them. */
 const style = Buffer.from(`:root { color-scheme: light dark }
 body { max-width: 52rem; margin: 0 auto; padding: 1.5rem 1rem 4rem; font: 16px/1.55 system-ui, sans-serif }
 nav { display: flex; gap: 1.25rem; padding-bottom: 1rem; border-bottom: 1px solid #8884 }
@@ -21,7 +21,7 @@ th, td { padding: 0.35rem 0.75rem; text-align: start; vertical-align: top; borde
 :target { scroll-margin-top: 1rem }
 `)
 
-/** The names of the guides; none where they were not installed. */
+/** None where they were not installed. */
 function namesOf(): ReadonlySet<string> {
   try {
     const files = readdirSync(folder).filter((file) => file.endsWith('.md'))
@@ -48,7 +48,6 @@ ${markdownHtml(text)}
 }
 
 export function serveGuides(app: FastifyInstance, headers: Readonly<Record<string, string>>): void {
-  /** As many as there are guides. */
   const rendered = new Map<string, Buffer>()
   let names: ReadonlySet<string> | undefined
   function htmlOf(name: string): Buffer | undefined {

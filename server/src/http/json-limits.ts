@@ -1,8 +1,8 @@
-// Whether JSON is cheap to read, found in one pass over its text before anybody parses it: how deep it is
-// nested and how many values it may hold. What is not JSON gets some answer, and the parser refuses it.
+// Whether JSON is cheap to read, found in one pass before parsing: how deep it is nested and how many values
+// it may hold. The parser refuses what is no JSON.
 
 const deepest = 32
-/** An agent tells of up to 1000 sessions; no other operation takes nearly as many values. */
+/** An agent may send 1000 sessions; no other operation takes nearly as many values. */
 const mostValues = 4000
 
 export const tooComplex = `The body is nested more than ${deepest} deep or holds more than ${mostValues} values.`
@@ -27,7 +27,6 @@ export function withinLimits(text: string): boolean {
   return true
 }
 
-/** Where the quoted text that begins here ends. */
 function endOfText(text: string, start: number): number {
   let at = start + 1
   while (at < text.length && text.charCodeAt(at) !== quote) at += text.charCodeAt(at) === backslash ? 2 : 1

@@ -1,6 +1,6 @@
-// The guides as HTML: the part of Markdown that they are written in. Every text is escaped before anything else is
-// made of it, so a page can hold no markup but what this file writes, and links lead to our own pages or to https.
-// tests/contract/guides.test.ts renders every guide and looks for what was left over.
+// The guides as HTML, for the Markdown that they use. All text is escaped first, so a page holds only this
+// file's markup, and links lead to our own pages or to https. tests/contract/guides.test.ts looks for
+// leftovers in every guide.
 import { escapeHtml } from '../kit/html.ts'
 
 /** The id of a heading, as links to it are written. */
@@ -20,7 +20,7 @@ function addressOf(target: string): string | undefined {
   return target.startsWith('../reference/') ? '/docs' : undefined
 }
 
-/** Emphasis and links of a text that is escaped and has no code in it. */
+/** Emphasis and links of an escaped text without code. */
 function styled(text: string): string {
   return text
     .replaceAll(/!\[([^\]]*)\]\([^)]*\)/g, '$1')
@@ -55,7 +55,6 @@ const isTable = (lines: readonly string[], at: number): boolean =>
 
 const item = /^(\s*)(?:[-*]|(\d+)\.)\s+(.*)$/
 
-/** Lines of Markdown as HTML. */
 function blocks(lines: readonly string[]): string {
   const out: string[] = []
   for (let at = 0; at < lines.length;) {

@@ -1,10 +1,9 @@
-// Metrics in the Prometheus format: requests by operation and status, what the rooms count, and the process's
-// own figures. Rooms keep plain numbers (kit/counter.ts), which are read when somebody scrapes. Metrics are
-// not for the world: they have a port of their own, or a bearer token.
+// Metrics in the Prometheus format: requests by operation and status, the rooms' counts, and the process's
+// figures. Rooms have plain numbers (kit/counter.ts), read at each scrape. Metrics are private: they have a
+// port of their own, or a token.
 import { collectDefaultMetrics, Histogram, Registry } from 'prom-client'
 import type { DurationHistogram } from '../kit/counter.ts'
 
-/** One line of a metric: its labels and its value. */
 export interface Sample {
   readonly labels?: Readonly<Record<string, string>>
   readonly value: number
@@ -21,11 +20,11 @@ type Read = () => number | readonly Sample[] | Promise<number | readonly Sample[
 
 export interface Metrics {
   answered(operation: string, status: number, ms: number): void
-  /** A figure that goes up and down, read when somebody asks. */
+  /** Goes up and down; read at each scrape. */
   gauge(name: string, help: string, read: Read): void
-  /** A count since the start, read when somebody asks. Its name ends in `_total`. */
+  /** Counts since the start. The name ends in `_total`. */
   counter(name: string, help: string, read: Read): void
-  /** Durations by the value of one label, read when somebody asks. */
+  /** Durations by the value of one label. */
   histogram(
     name: string,
     help: string,
@@ -46,7 +45,7 @@ export function metrics(): Metrics {
     buckets: [0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 3, 10],
     registers: [registry],
   })
-  /** A metric whose values are read from the rooms: prom-client only writes them down. */
+  /** Values come from the rooms: prom-client only writes them down. */
   const register = (
     name: string,
     help: string,
@@ -75,7 +74,7 @@ export function metrics(): Metrics {
   }
 }
 
-/** The lines of a histogram: how many took at most so long, their sum and their number. */
+/** Counts by longest duration, their sum and their number. */
 function bucketsOf(
   name: string,
   labels: Readonly<Record<string, string>>,

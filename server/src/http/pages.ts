@@ -1,6 +1,5 @@
-// What the server serves beside the contract's operations: the OpenAPI document, its browsable reference,
-// metrics for those who may see them, the agents that devices fetch, and the console's files. Each is listed
-// in `extraRoutes`, which the access test pins.
+// The routes besides those of the contract's operations: the OpenAPI document, its browsable reference,
+// metrics, agents, and the console's files. Each is listed in `extraRoutes`, which the access test pins.
 import fastifyStatic from '@fastify/static'
 import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify'
 import { Failure } from '@hawser/contract/failures'
@@ -13,9 +12,8 @@ import type { Metrics } from './metrics.ts'
 import { challengePath } from './plain-requests.ts'
 
 /**
- * The addresses of the console's pages: all of them are one page, whose script looks at the address.
- * E-mails and the first start name some of them. People who are not signed in see these pages, and
- * not only a redirect.
+ * Addresses of the console, which is one page whose script looks at the address. E-mails and the first start
+ * name some of them. People who are not signed in see these pages, and not only a redirect.
  */
 const pagesForStrangers = [
   '/',
@@ -31,10 +29,7 @@ const pagesForStrangers = [
   '/invitation',
 ] as const
 
-/**
- * Pages behind the sign-in; their HTML file names the other files that they need, so that
- * browsers fetch them early.
- */
+/** Pages behind the sign-in; their HTML names the files that they need, so that browsers fetch those early. */
 const pagesInside = [
   '/devices',
   '/devices/:uid',
@@ -71,11 +66,11 @@ export const extraRoutes: Readonly<Record<string, string>> = {
   'GET /docs/guides.css': 'anyone',
   'GET /metrics': 'the bearer of HAWSER_METRICS_TOKEN; not served without one',
   'WEBSOCKET /ssh/connection': 'a device',
-  'WEBSOCKET /ssh/revdial': 'whoever was told the address, once',
+  'WEBSOCKET /ssh/revdial': 'holders of the address, once',
   'WEBSOCKET /agent/connection': 'a device',
   'WEBSOCKET /api/sessions/:uid/live':
-    'as sessions.play, or with `join` as sessions.join; or whoever has a ticket of either or of an invitation, once',
-  'WEBSOCKET /ws/ssh': 'whoever has a ticket of terminals.open, once',
+    'as sessions.play, or with `join` as sessions.join; or holders of a ticket of either or of an invitation, once',
+  'WEBSOCKET /ws/ssh': 'holders of a ticket of terminals.open, once',
   'GET /agent/hawser-agent-linux-x64.tar.gz': 'anyone: what install.sh fetches',
   'GET /agent/hawser-agent-linux-arm64.tar.gz': 'anyone: what install.sh fetches',
   'GET /.well-known/acme-challenge/:token': 'anyone: an ACME server',
@@ -89,9 +84,7 @@ const pageSecurity = {
   'cache-control': 'no-cache',
 }
 
-/**
- * A changed asset has another name, so that one may be kept for ever; the mark alone has no hash in its name.
- */
+/** A changed asset has another name, so it may be cached for ever; the mark alone has no hash in its name. */
 const assetCaching = 'public, max-age=31536000, immutable'
 const hashed = /-[\w-]{8}\.[\w.]+$/
 const assetName = /^[\w-]+\.(js|css|svg|woff2)$/
@@ -102,9 +95,8 @@ export interface PageParts {
   metricsToken: string
   /** The answer to a challenge of an ACME server; undefined where there is none. */
   challenge(token: string): Promise<string | undefined>
-  /** The folder of the built console. */
   console: string
-  /** The folder of the built agents; while one is not there, its address answers 404. */
+  /** The folder of the built agents; while one is missing, its address answers 404. */
   agents: string | undefined
   archives: Pick<AgentArchives, 'sha256Of'>
 }
@@ -145,8 +137,8 @@ export function servePages(app: FastifyInstance, parts: PageParts): void {
 }
 
 /**
- * Whether somebody typed a wrong address into a browser. They get the console, which says so with status 404;
- * a program, and whoever asks for a part of the API or a file, gets the refusal in JSON.
+ * A wrong address in a browser gets the console, which says so with status 404; programs, and requests for a
+ * part of the API or a file, get the refusal in JSON.
  */
 export const isLostReader = ({ method, url, headers }: FastifyRequest): boolean =>
   method === 'GET' &&
@@ -155,7 +147,6 @@ export const isLostReader = ({ method, url, headers }: FastifyRequest): boolean 
 
 export const showLostPage = (reply: FastifyReply): FastifyReply => reply.code(404).sendFile('index.html')
 
-/** Metrics on a port of their own. */
 export function metricsServer(metrics: Metrics): FastifyInstance {
   const app = fastify()
   app.get('/metrics', async (_request, reply) => reply.type(metrics.contentType).send(await metrics.text()))

@@ -1,11 +1,10 @@
-// The permission to keep a WebSocket open. It is asked for again whenever news say that it may have ended,
-// and at the moment when what it rests on runs out. While the database does not answer nobody is shown out;
-// the question is repeated until there is an answer. The permission to be sent a long answer is asked for again after
-// each part of it.
+// The permission to keep a WebSocket open. It is checked again when news say that it may have ended, and when
+// its token or key expires. While the database does not answer nobody is shown out, and the check is
+// repeated. A long answer's permission is checked after each part.
 import { Failure } from '@hawser/contract/failures'
 
 export interface PermissionParts {
-  /** Whether it still holds. Rejects when that cannot be found out. */
+  /** Rejects when that cannot be found out. */
   holds(): Promise<boolean>
   onLost(): void
   /** When the token or key that it rests on ends, in milliseconds since 1970. */
@@ -17,13 +16,13 @@ export interface Permission extends Disposable {
   recheck(): Promise<void>
 }
 
-/** Asks for many, some at a time: the database has others to serve. */
+/** A few at a time: the database has others to serve. */
 export async function recheckAll(permissions: readonly Permission[]): Promise<void> {
   for (let at = 0; at < permissions.length; at += atOnce)
     await Promise.all(permissions.slice(at, at + atOnce).map(async (each) => each.recheck()))
 }
 
-/** Characters of a long answer between two questions. */
+/** Characters of a long answer between two checks. */
 const between_characters = 256 * 1024
 
 /** Passes on a long answer until the caller loses the right to it; `ask` throws then. */
@@ -52,7 +51,6 @@ export function permission({ holds, onLost, ends_at }: PermissionParts): Permiss
   let over = false
   let retry: NodeJS.Timeout | undefined
   let asking = false
-  /** Something changed since the question under way was asked. */
   let again = false
 
   async function ask(): Promise<void> {
@@ -78,7 +76,7 @@ export function permission({ holds, onLost, ends_at }: PermissionParts): Permiss
         : setTimeout(() => void ask(), left_ms).unref()
   }
   if (ends_at !== undefined) awaitEnd(ends_at)
-  // What changed while the socket was being opened counts, too.
+  // Changes while the socket was being opened count, too.
   void ask()
   return {
     recheck: ask,

@@ -1,18 +1,16 @@
-// What becomes of requests that come unencrypted to a server that has TLS. They are sent to the address with
-// https, by a status that keeps method and body; with the policy `serve` only people in a browser are, and
-// agents and programs are served as before. Health checks and the challenges of an ACME server are always
-// answered. A proxy that speaks TLS itself, and says so, has nothing redirected.
+// Unencrypted requests to a server that has TLS. They are redirected to https by a status that preserves
+// method and body; the policy `serve` redirects only people in a browser. Health checks and ACME challenges
+// are always answered, and requests of a proxy that speaks TLS itself, and says so, are never redirected.
 import { isIP } from 'node:net'
 import type { IncomingMessage } from 'node:http'
 import { Failure } from '@hawser/contract/failures'
 import { pathOf } from './upgrade.ts'
 
 export interface HttpsParts {
-  /** What is done with requests that came unencrypted. */
   readonly policy: 'redirect' | 'serve'
-  /** The public address, if it begins with https; else empty. */
+  /** Empty if it does not begin with https. */
   readonly url: string
-  /** The port with TLS, for those who are sent there. */
+  /** The port with TLS. */
   readonly port: number
   /** Whether there is a certificate. */
   isReady(): boolean
@@ -22,7 +20,7 @@ export const challengePath = '/.well-known/acme-challenge/'
 
 const always = new Set(['/healthcheck', '/api/healthcheck'])
 
-/** Where the request has to go instead; undefined if it is to be served. Throws while it can go nowhere. */
+/** Undefined: serve the request. Throws while there is no address to redirect to. */
 export function redirection(parts: HttpsParts, request: IncomingMessage): string | undefined {
   const path = pathOf(request)
   if (always.has(path) || path.startsWith(challengePath)) return undefined
@@ -43,10 +41,10 @@ export function redirection(parts: HttpsParts, request: IncomingMessage): string
   return `${parts.url || own}${target}`
 }
 
-/** A year, as browsers ask of sites that they are to know by heart. */
+/** A year, as browsers require for preloading. */
 export const strictTransport = { 'strict-transport-security': 'max-age=31536000' }
 
-/** Whether browsers are to come with https only: names other than localhost, when we speak TLS ourselves. */
+/** Whether browsers must use https: for names other than localhost, when we speak TLS ourselves. */
 export function isStrict(request: IncomingMessage): boolean {
   const host = hostOf(request)
   return (
@@ -59,12 +57,11 @@ export function isStrict(request: IncomingMessage): boolean {
   )
 }
 
-/** The name or address in the Host header, without its port; undefined if it is none. */
+/** Without its port; undefined if the Host header is neither name nor address. */
 function hostOf({ headers: { host = '' } }: IncomingMessage): string | undefined {
   return /^([a-zA-Z0-9](?:[a-zA-Z0-9.-]{0,252})|\[[0-9a-fA-F:.]{2,45}\])(?::\d{1,5})?$/.exec(host)?.[1]
 }
 
-/** Whether a browser asks for a page, for a person to look at. */
 function isNavigation({ method, headers }: IncomingMessage): boolean {
   if (method !== 'GET' && method !== 'HEAD') return false
   return headers['sec-fetch-mode'] === 'navigate' || /\btext\/html\b/.test(headers.accept ?? '')

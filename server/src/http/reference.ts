@@ -1,8 +1,7 @@
-// The browsable reference at /docs: the OpenAPI document as one page that needs nothing from outside. It
-// works under `default-src 'none'; style-src 'self'; script-src 'self'`, so its style and script are files of
-// their own (/docs/reference.css and /docs/reference.js), and without the script, which only adds the search
-// and opens what a link leads to. Every text goes through `markup`, which escapes it: markup can only come
-// from this file.
+// The browsable reference at /docs: the OpenAPI document as one self-contained page. It works under
+// `default-src 'none'; style-src 'self'; script-src 'self'`, so style and script are files of their own
+// (/docs/reference.css, /docs/reference.js); the script only adds the search and opens link targets. All text
+// goes through `markup`, which escapes it.
 import {
   type DocumentedOperation,
   type Field,
@@ -29,11 +28,11 @@ function markup(strings: TemplateStringsArray, ...pieces: readonly Piece[]): Mar
 }
 
 const nothing = markup``
-/** Text in which backticks mark code. */
+/** Backticks mark code. */
 const prose = (text: string) =>
   text.split('`').map((piece, index) => (index % 2 === 1 ? markup`<code>${piece}</code>` : markup`${piece}`))
 
-/** An operation and where it is; `others` are its further addresses. */
+/** `others`: further addresses. */
 interface Entry {
   readonly method: string
   readonly path: string
@@ -168,8 +167,8 @@ ${rows}</tbody></table>`
 }
 
 /**
- * A schema by its name, with a link where it has one, then its own fields. What an answer must have is not
- * the reader’s concern.
+ * A schema by its name, with a link where it has one, then its own fields. Required fields of answers do not
+ * concern the reader.
  */
 function schemaPart(schema: Schema, mark?: 'required'): Markup {
   const fields = fieldsOf(schema).map((field) => ({

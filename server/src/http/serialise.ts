@@ -1,5 +1,5 @@
 // Answers as text, by the schema of the contract: only promised fields are written, so a hash or a secret in
-// a row cannot leak. One serialiser per schema, however many operations answer with it.
+// a row cannot leak. One serialiser per schema.
 import build from 'fast-json-stringify'
 import type { Operation } from '@hawser/contract/operation'
 

@@ -1,7 +1,6 @@
 // The HTTP edge. It reads the contract and names no noun: for every operation it makes the routes, lets the
-// gate judge the caller before anything is parsed, checks the input, calls the rule and serialises the answer
-// by the schema, so that a field which was not promised cannot leak. Order of refusals: 401, 403, 400/422,
-// 404.
+// gate judge the caller before parsing, checks the input, calls the rule and serialises the answer by the
+// schema, so that no unpromised field leaks. Order of refusals: 401, 403, 400/422, 404.
 import fastify, {
   LogController,
   type FastifyError,
@@ -15,7 +14,9 @@ import { randomUUID } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { Readable } from 'node:stream'
 import { addresses, operations, type NamedOperation } from '@hawser/contract'
+import { defined } from '@hawser/contract/defined'
 import { Failure, failureHeader } from '@hawser/contract/failures'
+import { beyond, callLimits } from '@hawser/contract/limits'
 import { bodyLimit, type Page } from '@hawser/contract/operation'
 import type { Caller, CallTurn, Credentials, Gate } from '../domain/callers/callers.ts'
 import type { AllRules, CallEnd } from '../domain/callers/rules.ts'
@@ -45,34 +46,32 @@ declare module 'fastify' {
 export interface HttpParts {
   rules: AllRules
   gate: Gate
-  /** Whose turn a call takes; undefined: an open operation. */
+  /** Undefined: an open operation. */
   turnOf(caller: Caller): CallTurn | undefined
   log: Log
-  /** Whose word about the caller's address counts. */
   believed: ProxyHeaderOptions
-  /** Calls of one address to all open operations together, whatever their address. */
+  /** Calls of one address to all open operations together. */
   openCalls: Limiter
   metrics: Metrics
   /** The disk is full: what is left of it is for signing in and deleting. */
   isFull(): boolean
   /** Limits lines of the log about refused requests, by their source. */
   lines: LineLimiter
-  /** Takes note of every route that there is. */
+  /** Collects every route. */
   served: string[]
-  /** Where WebSockets come in. */
   doors: UpgradeHandlers
-  /** What becomes of requests without TLS; undefined where the server has none itself. */
+  /** Undefined where the server has no TLS itself. */
   plain?: HttpsParts | undefined
 }
 
 /** Stands for the method of a request for a WebSocket in the list of routes. */
 const webSocket = 'WEBSOCKET'
-/** Where no operation is, nothing is read of a body. */
+/** The most that is read of a body where no operation is. */
 const largest_unread = 8 * 1024
 /** Room for the longest filter that the contract takes, percent-encoded here and there, and a token. */
 const largest_head = 32 * 1024
 
-/** On every answer. Nothing we send may be framed, sniffed, cached by others or leak where one came from. */
+/** On every answer: nothing may be framed, sniffed, cached by others or leak where one came from. */
 const security = {
   'x-content-type-options': 'nosniff',
   'x-frame-options': 'DENY',
@@ -84,7 +83,7 @@ const security = {
 /** Limited by their own rules (per device) or asked by machines all the time. */
 const unlimited = new Set(['devices.auth', 'system.healthcheck'])
 
-/** Calls that take turns on threads, and must not keep the other calls of a person waiting. */
+/** Calls that take turns on threads, and must not delay a person's other calls. */
 const onThreads = new Set([
   'recordings.window',
   'recordings.filmstrip',
@@ -92,10 +91,10 @@ const onThreads = new Set([
   'recordings.find',
 ])
 
-/** What these verbs make takes room for good. */
+/** Verbs whose results take room for good. */
 const adding = new Set(['create', 'register', 'record', 'setup', 'signUp'])
 
-/** What a rule is to be given instead. Fastify looks for the reasons of a refusal on the function itself. */
+/** Fastify looks for the reasons of a refusal on the function itself. */
 type FastifyValidate = ((data: never) => false | { value: unknown }) & { errors?: unknown }
 
 type AnyRule = (
@@ -121,7 +120,8 @@ export function httpServer(parts: HttpParts): FastifyInstance {
       connectionsCheckingInterval: 5_000,
     },
     clientErrorHandler: answerBroken,
-    // Load balancers probe with HEAD; it passes the same gate as GET and gets its headers, unless the answer is streamed.
+    // Load balancers probe with HEAD; it passes the same gate as GET and gets its headers, unless the answer
+    // is streamed.
     exposeHeadRoutes: true,
     requestTimeout: 30_000,
     keepAliveTimeout: 72_000,
@@ -153,7 +153,7 @@ export function httpServer(parts: HttpParts): FastifyInstance {
   const methodsAt = methodsByPath(parts.served)
   const nowhere = (request: FastifyRequest, reply: FastifyReply): FastifyReply => {
     const methods = methodsAt(request.url)
-    // A route may itself find that there is nothing, such as a file: then the method was right.
+    // A route may itself miss something, such as a file: then the method was right.
     const wrongMethod = methods !== '' && !methods.split(', ').includes(request.method)
     if (methods === '' && isLostReader(request)) return showLostPage(reply)
     const failure = wrongMethod
@@ -166,7 +166,7 @@ export function httpServer(parts: HttpParts): FastifyInstance {
     secured(request, reply)
     const ambiguity = ambiguityOf(request.raw)
     if (ambiguity) return done(ambiguity)
-    // At once, whatever the method and the body are: nothing of either is looked at.
+    // Before looking at method or body.
     const location = redirected(request.raw)
     if (location !== undefined) reply.redirect(location, 308)
     else if (request.is404) nowhere(request, reply)
@@ -190,14 +190,14 @@ export function httpServer(parts: HttpParts): FastifyInstance {
   return app
 }
 
-/** The domain reports these itself, with the name of the person; see domain/people/sign-in.ts. */
+/** The domain reports these with the person's name; see domain/people/sign-in.ts. */
 const reported = new Set(['users.login', 'users.auth', 'mfa.authenticate', 'mfa.recover', 'mfa.reset'])
-/** Agents ask these again and again. */
+/** Agents repeat these all the time. */
 const repeated = new Set(['devices.auth', 'pairings.outcome'])
 
 /**
- * Who changed what is worth a line always, and so is who may not do what they tried. Reading, and the agents'
- * heartbeats, are worth one only when someone looks for a fault.
+ * Changes and refusals of known callers are always worth a line. Reading, and the agents' heartbeats, are
+ * worth one only when someone looks for a fault.
  */
 function levelOf(
   named: NamedOperation | undefined,
@@ -230,8 +230,7 @@ function acceptJson(app: FastifyInstance): void {
   app.addContentTypeParser('application/json', { parseAs: 'string' }, (request, body, done) => {
     const { named } = request.routeOptions.config
     if (body === '' || !named) return done(null, undefined)
-    // Before it is read: what JSON costs to read and to walk through grows with its depth and with its
-    // values.
+    // Before parsing, whose cost grows with depth and number of values.
     if (!withinLimits(body as string))
       return done(new Failure(named.op.badInput ?? 'invalid', { message: tooComplex }))
     // A signature is over the very bytes: what is JSON is handed on as it came.
@@ -269,7 +268,7 @@ function routesOf(
     const origin = { ...from(request.raw), request_id: request.id, agent }
     if (limited) {
       const wait = parts.openCalls.take(neighbourhood(origin.source))
-      if (wait > 0) throw new Failure('tooMany', { retryAfter: wait })
+      if (wait > 0) throw beyond(callLimits.open, wait)
     }
     request.caller = await parts.gate.admit(
       op.access,
@@ -286,7 +285,7 @@ function routesOf(
     return {
       bearer: bearerOf(authorization),
       apiKey: typeof apiKey === 'string' ? apiKey : undefined,
-      // A malformed one names no namespace, and no database is asked about it.
+      // A malformed one names no namespace, and causes no query.
       tenant: !checkParams || checkParams(params) ? (params as { tenant?: string }).tenant : undefined,
     }
   }
@@ -350,17 +349,14 @@ function routesOf(
       if (bodyIsObject && request.body === undefined) request.body = {}
       done()
     },
-    schema: {
-      ...(op.body ? { body: op.body } : {}),
-      ...(op.query ? { querystring: op.query } : {}),
-    },
+    schema: defined({ body: op.body, querystring: op.query }),
     validatorCompiler: ({ httpPart }) =>
       inputCheck(named, httpPart) as ReturnType<FastifySchemaCompiler<unknown>>,
     handler: handle,
   }))
 }
 
-/** Bytes of the body; one that does not say its length may be as long as `most`. */
+/** A body without a declared length may be as long as `most`. */
 function lengthOfBody({ headers }: IncomingMessage, most: number): number {
   return headers['transfer-encoding'] === undefined
     ? Math.min(Number(headers['content-length'] ?? 0), most)
@@ -407,12 +403,9 @@ function secured(request: FastifyRequest, reply: FastifyReply): FastifyReply {
   return reply.headers(security).header('x-request-id', request.id)
 }
 
-/**
- * The methods that are served at an address, as `Allow` lists them; none: there is nothing, which is 404, not
- * 405.
- */
+/** The methods at an address, as `Allow` lists them; none: a 404, not a 405. */
 function methodsByPath(served: readonly string[]): (url: string) => string {
-  // Made when first asked for: by then every route is there.
+  // Made on first use: by then every route is there.
   let routes: { method: string; pattern: RegExp }[] | undefined
   return (url) => {
     routes ??= served

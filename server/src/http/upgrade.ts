@@ -1,7 +1,6 @@
-// Requests for a WebSocket. They do not pass through Fastify: Node hands over the bare socket, so the answer
-// to one that is refused is written here, in the same shape as any other. Only addresses that have a door are
-// taken out of the usual way; an Upgrade header anywhere else is ignored, as HTTP allows. An address may have
-// parameters, as in routes: `:name`.
+// Requests for a WebSocket. They do not pass through Fastify: Node hands over the bare socket, so refusals
+// are written here, in the same shape as any other. Only addresses with a handler are upgraded; an Upgrade
+// header anywhere else is ignored, as HTTP allows. An address may have parameters, as in routes: `:name`.
 import { STATUS_CODES, type IncomingMessage } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { Failure } from '@hawser/contract/failures'
@@ -18,14 +17,13 @@ export interface Upgrade {
   readonly from: RequestOrigin
   readonly bearer: string | undefined
   readonly apiKey: string | undefined
-  /** Of the path. */
   readonly params: Readonly<Record<string, string>>
   readonly query: URLSearchParams
-  /** Who asks, once a door knows it: for the log. */
+  /** Set by a handler that knows it, for the log. */
   caller?: Caller
 }
 
-/** By path. What a door throws is answered; once it has taken the socket it throws no more. */
+/** By path. A handler may throw, which is answered, until it has taken the socket. */
 export type UpgradeHandlers = Readonly<Record<string, (upgrade: Upgrade) => Promise<void>>>
 
 export const pathOf = (request: IncomingMessage): string => (request.url ?? '').split('?', 1)[0]!
@@ -33,7 +31,7 @@ export const pathOf = (request: IncomingMessage): string => (request.url ?? '').
 export interface UpgradeParts {
   doors: UpgradeHandlers
   from(request: IncomingMessage): RequestOrigin
-  /** Where a request has to go that came without TLS. */
+  /** Where a request without TLS is redirected. */
   redirected(request: IncomingMessage): string | undefined
   bearerOf(header: string | undefined): string | undefined
   /** Limits lines of the log about refused requests, by their source. */
@@ -41,7 +39,7 @@ export interface UpgradeParts {
   log: Log
 }
 
-/** Those who come too fast or too many at a time are told to come back; that is nothing to look at. */
+/** Callers who are too fast or too many are told to come back, which is no event. */
 const comesBack = new Set([429, 503])
 
 export function upgrades({ doors, from, redirected, bearerOf, lines, log }: UpgradeParts) {
@@ -106,8 +104,8 @@ export function upgrades({ doors, from, redirected, bearerOf, lines, log }: Upgr
 }
 
 /**
- * Browsers say which page a WebSocket is for, and only pages of ours may have one: at the host that the
- * request names, or at `url`, the address that e-mails name. Programs can say what they like.
+ * Browsers name the page that a WebSocket is for, and only our own may have one: at the host that the request
+ * names, or at `url`, the address in e-mails. Programs can claim any.
  */
 export function requireOwnPage({ request, from }: Upgrade, url: string): void {
   const { origin = '' } = request.headers
@@ -124,10 +122,10 @@ function originOf(url: string): string | undefined {
 const patternOf = (path: string): RegExp =>
   new RegExp(`^${path.replaceAll('.', '\\.').replaceAll(/:([a-z_]+)/g, '(?<$1>[^/]+)')}$`)
 
-/** For whoever is refused to read the answer and to leave. */
+/** The time for a refused client to read the answer and to leave. */
 const leaving_ms = 2_000
 
-/** Answers, and lets go of the connection however long the other side keeps its own half open. */
+/** Answers, and closes the connection however long the other side keeps its half open. */
 function refuse(socket: Duplex, failure: Failure): void {
   const body = JSON.stringify({ message: failure.message })
   const headers = {
@@ -138,7 +136,7 @@ function refuse(socket: Duplex, failure: Failure): void {
   }
   const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`)
   socket.end(`HTTP/1.1 ${failure.status} ${STATUS_CODES[failure.status]}\r\n${lines.join('')}\r\n${body}`)
-  // What still comes is dropped, so that its end can be seen.
+  // Further input is dropped, so that its end can be seen.
   socket.resume()
   const limit = setTimeout(() => socket.destroy(), leaving_ms).unref()
   socket.once('close', () => clearTimeout(limit))

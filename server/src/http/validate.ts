@@ -1,7 +1,6 @@
-// Checks input against the contract's schemas with ajv, nothing coerced in bodies: a number is not a string.
-// Query values are always text on the wire, so numbers and booleans are read from them first, strictly:
-// `1e1`, ` 1` and `0x1` are not integers. Rules are given only what the contract names, at every depth:
-// nothing else can reach an options object.
+// Checks input against the contract's schemas with ajv, without coercion in bodies. Query values are always
+// text on the wire, so numbers and booleans are read from them first, strictly: `1e1`, ` 1` and `0x1` are not
+// integers. Rules get only what the contract names, at every depth.
 import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv'
 import type { Operation } from '@hawser/contract/operation'
 
@@ -14,7 +13,7 @@ const options = {
   // Errors carry the schema of their field, which states its rule.
   verbose: true,
 } as const
-/** PostgreSQL cannot hold NUL in text; it is refused whatever the database, so that both take the same. */
+/** PostgreSQL cannot store NUL in text; it is refused for both databases. */
 const nul = {
   keyword: 'nul',
   type: 'string',
@@ -25,13 +24,13 @@ const nul = {
 const ajv = new Ajv(options).addKeyword(nul)
 const thorough = new Ajv({ ...options, allErrors: true }).addKeyword(nul)
 
-/** Says whether the data fits; why not is then in `errors`. */
+/** After a misfit, `errors` has the reasons. */
 export interface Check {
   (data: unknown): boolean
   errors?: ErrorObject[] | null
 }
 
-/** Compiled when first asked: a tenth of the start would go into checks that nobody needs yet. */
+/** Compiled on first use, which saves a tenth of the start. */
 export function checker(schema: NonNullable<Operation['body']>, everyField = false): Check {
   let compiled: ValidateFunction | undefined
   const check: Check = (data) => {
@@ -52,8 +51,8 @@ interface Described {
 }
 
 /**
- * Copies, of a value that fits the schema, what the schema names; only where it says that anything may stand,
- * all of it.
+ * Copies, of a value that fits the schema, what the schema names, or everything where the schema allows
+ * anything.
  */
 export function known(schema: Schema): (value: unknown) => unknown {
   const { properties, patternProperties, items, anyOf } = schema as Described
@@ -121,10 +120,7 @@ export function fieldsOf(errors: readonly ErrorObject[]): string[] {
   return [...new Set(names.filter(Boolean))]
 }
 
-/**
- * What is wrong, in words; ajv's own are made for those who wrote the schema. A field with a pattern states
- * its rule in its description.
- */
+/** ajv's own words are for authors of schemas. A field with a pattern states its rule in its description. */
 const wording: Record<string, (params: Record<string, unknown>, rule?: string) => string> = {
   enum: ({ allowedValues }) => `must be one of ${(allowedValues as unknown[]).join(', ')}`,
   minLength: ({ limit }) => (limit === 1 ? 'may not be empty' : `needs at least ${String(limit)} characters`),
@@ -142,11 +138,10 @@ const wording: Record<string, (params: Record<string, unknown>, rule?: string) =
   anyOf: () => 'has none of the forms that it may have',
 }
 
-/** The description of the field that an error is about. */
 const ruleOf = ({ parentSchema }: ErrorObject): string | undefined =>
   (parentSchema as { description?: string } | undefined)?.description
 
-/** One sentence about an error, naming the field; the last one sums up where a choice was given. */
+/** Names the field; the last error sums up where a choice was given. */
 export function sentenceOf(errors: readonly ErrorObject[]): string {
   const error = errors.find(({ keyword }) => keyword === 'anyOf') ?? errors[0]
   if (!error) return 'The request is not valid.'
