@@ -29,7 +29,13 @@ interface Setting<T> {
   readonly read: (text: string) => T
 }
 
-const setting = <T>(shape: Setting<T>): Setting<T> => shape
+type Given<T> = Pick<Setting<T>, 'doc' | 'example'> & Partial<Setting<T>>
+/** Empty by default, and a plain text. */
+const setting = <T = string>(shape: Given<T>): Setting<T> => ({
+  fallback: '',
+  read: (text) => text as T,
+  ...shape,
+})
 const list = (text: string): string[] =>
   text
     .split(/[\s,]+/)
@@ -160,19 +166,16 @@ export const settings = {
   HAWSER_TLS_CERT: setting({
     doc: 'The file with the certificate for HTTPS and the chain to its issuer, in PEM. It and the key are read again when they change. Empty: no TLS, unless HAWSER_ACME_EMAIL is set.',
     example: '/etc/letsencrypt/live/hawser.example.com/fullchain.pem',
-    fallback: '',
     read: file,
   }),
   HAWSER_TLS_KEY: setting({
     doc: 'The file with the private key of the certificate, in PEM.',
     example: '/etc/letsencrypt/live/hawser.example.com/privkey.pem',
-    fallback: '',
     read: file,
   }),
   HAWSER_ACME_EMAIL: setting({
     doc: 'If set, the server gets its certificate for the name in HAWSER_URL from an ACME server, and renews it. The address is for that server’s notices; setting it agrees to its terms. Port 80 of the name must lead to HAWSER_HTTP.',
     example: 'ops@example.com',
-    fallback: '',
     read: email,
   }),
   HAWSER_ACME_DIRECTORY: setting({
@@ -232,33 +235,26 @@ export const settings = {
   HAWSER_RECORDINGS: setting({
     doc: 'The folder for recordings of sessions, or `s3://bucket/prefix` for any S3-compatible store. Empty: `recordings` in the data folder.',
     example: 's3://recordings/hawser',
-    fallback: '',
     read: recordingsFolder,
   }),
   HAWSER_S3_ENDPOINT: setting({
     doc: 'The address of the store of recordings. Empty: Amazon’s.',
     example: 'https://objects.example.com',
-    fallback: '',
     read: address('http:', 'https:'),
   }),
   HAWSER_S3_REGION: setting({
     doc: 'The region of the store.',
     example: 'eu-central-1',
     fallback: 'us-east-1',
-    read: (text) => text,
   }),
   HAWSER_S3_ACCESS_KEY: setting({
     doc: 'The access key for the store. Empty: what the machine’s role or profile gives.',
     example: 'AKIAIOSFODNN7EXAMPLE',
-    fallback: '',
-    read: (text) => text,
   }),
   HAWSER_S3_SECRET_KEY: setting({
     doc: 'The secret of the access key.',
     example: 'a long random text',
-    fallback: '',
     secret: true,
-    read: (text) => text,
   }),
   HAWSER_RECORDING_DAYS: setting({
     doc: 'Days after the end of a session for which its recording is kept; 0: for ever.',
@@ -287,14 +283,12 @@ export const settings = {
   HAWSER_DATABASE: setting({
     doc: 'Empty: SQLite in the data folder. Otherwise the address of a PostgreSQL database.',
     example: 'postgres://hawser:…@db.example.com/hawser',
-    fallback: '',
     secret: true,
     read: address('postgres:', 'postgresql:'),
   }),
   HAWSER_NATS: setting({
     doc: 'Addresses of NATS servers, for an installation of several nodes on one PostgreSQL database. Empty: there is one node.',
     example: 'nats://hawser:…@nats.example.com:4222',
-    fallback: '',
     secret: true,
     read: (text) => {
       for (const one of list(text)) address('nats:', 'tls:')(one)
@@ -304,13 +298,11 @@ export const settings = {
   HAWSER_NODE_ADDRESS: setting({
     doc: 'Where this node listens for the other nodes, and where they reach it: an address that they can dial, and a port; or, where all nodes are on one machine and run as one user, `unix:` and the path of a socket, which costs less because it needs no TLS.',
     example: '10.0.0.5:7400',
-    fallback: '',
     read: (text) => (text === '' ? undefined : nodeAddress(text)),
   }),
   HAWSER_SECRET: setting({
     doc: 'The master key, 64 hexadecimal characters, the same on every node. `openssl rand -hex 32` makes one. Empty: made at the first start, in `master.key` in the data folder.',
     example: '6f'.repeat(32),
-    fallback: '',
     secret: true,
     read: (text) => {
       if (text !== '' && !/^[0-9a-fA-F]{64}$/.test(text))
@@ -321,13 +313,11 @@ export const settings = {
   HAWSER_URL: setting({
     doc: 'The address under which people reach the server; links in e-mails start with it. Empty: http://localhost and the HTTP port, or https://localhost with HAWSER_TLS_CERT.',
     example: 'https://hawser.example.com',
-    fallback: '',
     read: address('http:', 'https:'),
   }),
   HAWSER_SMTP: setting({
     doc: 'The mail server. Empty: e-mails are written as .eml files into the outbox of the data folder.',
     example: 'smtp://user:password@mail.example.com:587',
-    fallback: '',
     secret: true,
     read: address('smtp:', 'smtps:'),
   }),
@@ -335,7 +325,6 @@ export const settings = {
     doc: 'The sender of e-mails.',
     example: 'Hawser <noreply@example.com>',
     fallback: 'Hawser <hawser@localhost>',
-    read: (text) => text,
   }),
   HAWSER_TRUSTED_PROXIES: setting({
     doc: 'Addresses or subnets whose X-Forwarded-* headers, and PROXY header in front of SSH, are believed; `none` for nobody.',
@@ -346,7 +335,6 @@ export const settings = {
   HAWSER_ADDRESS_HEADER: setting({
     doc: 'The one header in which trusted proxies say who calls. Empty: X-Forwarded-For, or X-Real-IP where a proxy on this machine sets no other.',
     example: 'X-Real-IP',
-    fallback: '',
     read: headerName,
   }),
   HAWSER_REGISTRATION: setting({
@@ -356,7 +344,7 @@ export const settings = {
     read: choice('open', 'invited', 'closed'),
   }),
   HAWSER_NAMESPACE_LIMIT: setting({
-    doc: 'How many namespaces a user who registered or was invited may own; 0: no limit. Users whom the administrator of the server made have no limit.',
+    doc: 'How many namespaces a user who registered or was invited may own; 0: no limit. Users created by the administrator of the server have no limit.',
     example: '5',
     fallback: '100',
     read: number(0, 1_000_000),
@@ -370,15 +358,12 @@ export const settings = {
   HAWSER_METRICS: setting({
     doc: 'Where Prometheus metrics are served at /metrics, on a port of their own. Empty: nowhere, unless HAWSER_METRICS_TOKEN is set.',
     example: '127.0.0.1:9090',
-    fallback: '',
     read: (text) => (text === '' ? undefined : listen(text)),
   }),
   HAWSER_METRICS_TOKEN: setting({
     doc: 'If set, /metrics is also served on the HTTP port to callers with this bearer token.',
     example: 'a long random text',
-    fallback: '',
     secret: true,
-    read: (text) => text,
   }),
   HAWSER_RATE_LIMIT: setting({
     doc: 'Calls/seconds that one address may make to operations that need no credential, and new devices that it may bring.',
@@ -467,22 +452,16 @@ export const settings = {
   HAWSER_STRIPE_KEY: setting({
     doc: 'The secret key of the Stripe account that namespaces pay to. Empty: nothing is billed and nothing is limited.',
     example: 'sk_live_…',
-    fallback: '',
     secret: true,
-    read: (text) => text,
   }),
   HAWSER_STRIPE_PRICE: setting({
     doc: 'The price of one device: a recurring, licensed price of that account, for each unit. Needed with HAWSER_STRIPE_KEY.',
     example: 'price_1MoBy5LkdIwHu7ix',
-    fallback: '',
-    read: (text) => text,
   }),
   HAWSER_STRIPE_WEBHOOK_SECRET: setting({
     doc: 'What Stripe signs its events with, sent to /api/webhook-billing (`customer.*` and `invoice.*`). Needed with HAWSER_STRIPE_KEY.',
     example: 'whsec_…',
-    fallback: '',
     secret: true,
-    read: (text) => text,
   }),
   HAWSER_STRIPE_URL: setting({
     doc: 'Where the interface of Stripe is.',
@@ -493,13 +472,11 @@ export const settings = {
   HAWSER_CONNECTOR_ALLOW: setting({
     doc: 'Host names, addresses or sockets of container engines that are allowed although they are loopback, link-local or of this machine.',
     example: '127.0.0.1, unix:///var/run/docker.sock',
-    fallback: '',
     read: list,
   }),
   HAWSER_STREAM_ALLOW: setting({
     doc: 'Receivers of audit streams that are allowed although they are in a private network (RFC 1918 and alike), loopback, of this machine, or without TLS: hosts, addresses or subnets, each with a port or without. A subnet allows private networks only. Link-local addresses and the server’s own ports are never allowed.',
     example: 'siem.internal:6514, 10.20.0.0/16',
-    fallback: '',
     read: allowedReceivers,
   }),
 }

@@ -8,7 +8,7 @@ import { Failure } from '@hawser/contract/failures'
 import { version } from '@hawser/contract/version'
 import { parseCommand, runCommand, usage } from './commands/admin.ts'
 import { checkDataFolder, damagedDatabase } from './commands/data-folder.ts'
-import { giveBackMemory, giveBackWhenIdle } from './compose/idle-memory.ts'
+import { giveBackMemory, giveBackWhenIdle } from './idle-memory.ts'
 import { ConfigError, dataFolder, environment, printConfig, readConfig, type Config } from './config.ts'
 import { askServer, isServed, sentence, serveControl } from './commands/control.ts'
 import { openLog } from './kit/log.ts'
@@ -76,7 +76,10 @@ async function serve(args: string[], { console = '', agents }: MainOptions): Pro
 /** One Ctrl-C arrives from the terminal, from npm and from the starter, a moment apart. */
 const same_signal_ms = 500
 
-/** Resolves at the first signal to stop. A second signal ends the process at once. */
+/**
+ * Resolves at the first signal to stop. A second signal ends the process at once. `endSessions` in
+ * gateway/login/listen.ts decides what becomes of sessions.
+ */
 function stopSignal(): Promise<NodeJS.Signals> {
   const { promise, resolve } = Promise.withResolvers<NodeJS.Signals>()
   let first: number | undefined
@@ -164,7 +167,7 @@ async function printSettings(): Promise<void> {
   for (const line of asked?.lines ?? printConfig(environment())) write(line)
 }
 
-/** What these settings lack of an installation; undefined when nothing is missing. It creates nothing. */
+/** Names what an installation with these settings lacks; undefined: nothing. Creates nothing. */
 async function missingFrom({
   HAWSER_DATA: folder,
   HAWSER_DATABASE: url,

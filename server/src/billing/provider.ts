@@ -1,6 +1,5 @@
-// The face of a payment provider, in our words: who pays, by what, and for how many devices. Whatever it
-// refuses, and that it cannot be reached, is thrown as a Failure with a code; nothing of ours is changed
-// here.
+// The interface of a payment provider, in our words. A refusal, or an unreachable provider, is thrown as a
+// Failure with a code; nothing of ours is changed here.
 
 export interface PaymentMethod {
   readonly id: string
@@ -23,10 +22,8 @@ export interface SubscriptionState {
   readonly id: string
   /** The provider's, or `to_cancel_at_end_of_period`. */
   readonly status: string
-  /** Seconds since 1970. */
   readonly end_at: number
   readonly quantity: number
-  /** Whether it is over for good. */
   readonly ended: boolean
   /** The key that it was created with; undefined: somebody else created it, or an older server. */
   readonly key: string | undefined
@@ -38,7 +35,6 @@ export interface Invoice {
   readonly id: string
   readonly status: string
   readonly currency: string
-  /** In cents. */
   readonly amount: number
 }
 
@@ -49,23 +45,22 @@ export interface ProviderEvent {
 }
 
 export interface Provider extends Disposable {
-  /** With the same key a second call is the first one, whatever became of its answer. */
+  /** A second call with the same key repeats the first, whatever became of its answer. */
   createCustomer(who: { tenant_id: string; name: string; email: string }, key: string): Promise<Customer>
   /** Undefined: there is none, or it was deleted there. */
   findCustomer(customer_id: string): Promise<Customer | undefined>
-  /** Whose a payment method is; null: nobody's; undefined: there is no such method. */
+  /** Null: nobody's; undefined: there is no such method. */
   ownerOfMethod(id: string): Promise<string | null | undefined>
   attach(customer_id: string, id: string): Promise<void>
   detach(id: string): Promise<void>
   setDefault(customer_id: string, id: string): Promise<void>
-  /** All subscriptions of the namespace, also ended ones, the newest first. */
+  /** Also ended ones, newest first. */
   subscriptions(customer_id: string, tenant_id: string): Promise<SubscriptionState[]>
   /** Charges the default method; when that fails there is no subscription. */
   subscribe(
     what: { customer_id: string; tenant_id: string; quantity: number },
     key: string,
   ): Promise<SubscriptionState>
-  /** The newest first. */
   invoices(subscription_id: string): Promise<Invoice[]>
   hasOpenInvoices(customer_id: string): Promise<boolean>
   setQuantity(subscription_id: string, quantity: number): Promise<void>
@@ -74,9 +69,6 @@ export interface Provider extends Disposable {
   portal(customer_id: string, return_url: string): Promise<string>
   /** Reads an event that is signed, and not longer ago than a few minutes. */
   readEvent(payload: string, signature: string, now: number): ProviderEvent
-  /**
-   * Whether an error says nothing about what was asked: it may be well the next time, and it may have been
-   * done.
-   */
+  /** Whether an error leaves the outcome open: a retry may succeed, and the call may have been carried out. */
   isPassing(error: unknown): boolean
 }

@@ -1,19 +1,19 @@
-// Stripe as a payment provider. The only file that knows its SDK, and it is loaded only when a key is set.
-// Every call ends within seconds: one try and one more, the second with the same idempotency key. What Stripe
-// says of an error is told on by its kind and code; its sentences only where they are made for the holder of
-// a card. Neither they nor our keys are logged.
+// Stripe as a payment provider: the only file that knows its SDK, loaded only when a key is set. Every call
+// ends within seconds: one try and one more, with the same idempotency key. Errors pass on by kind and code;
+// their sentence only where it is written for the holder of a card. Neither these sentences nor our keys are
+// logged.
 import { Agent as HttpAgent } from 'node:http'
 import { Agent as HttpsAgent } from 'node:https'
 import Stripe from 'stripe'
 import { Failure } from '@hawser/contract/failures'
 import { second_ms } from '../kit/clock.ts'
 import type { Log } from '../kit/log.ts'
-import type { Customer, Provider, SubscriptionState } from './provider.ts'
+import type { Customer, Provider, ProviderEvent, SubscriptionState } from './provider.ts'
 
 export interface StripeOptions {
   url: string
   key: string
-  /** What one device costs; recurring, licensed, for each unit. */
+  /** The price of one device; recurring, licensed, for each unit. */
   price: string
   webhookSecret: string
   log: Log
@@ -22,10 +22,10 @@ export interface StripeOptions {
 
 /** Charging a card takes Stripe a few seconds; nobody waits longer than twice this. */
 const usual_timeout_ms = 5 * second_ms
-/** How far the moment of a signature may be from now. */
+/** Between the moment of a signature and now. */
 const tolerance_s = 300
 const page_size = 100
-/** Nobody looks at more; a customer with more of something has the provider's own pages. */
+/** Customers can see the rest on the provider's own pages. */
 const most_listed = 300
 
 const ended = new Set(['canceled', 'incomplete_expired'])
@@ -52,6 +52,23 @@ export function stripeProvider({
     telemetry: false,
   })
 
+  const calls = { stripe, ...outcomes(log) }
+
+  return {
+    ...customersOf(calls),
+    ...subscriptionsOf(calls, price),
+    readEvent: (payload, signature, now) => readEvent(stripe, webhookSecret, payload, signature, now),
+    isPassing: (error) => error instanceof Failure && passing.has(error.code ?? ''),
+    [Symbol.dispose]: () => agent.destroy(),
+  }
+}
+
+interface Calls extends ReturnType<typeof outcomes> {
+  readonly stripe: Stripe
+}
+
+/** Turns the errors of calls into failures, and logs them. */
+function outcomes(log: Log) {
   async function ask<T>(what: string, call: () => Promise<T>): Promise<T> {
     try {
       return await call()
@@ -72,7 +89,7 @@ export function stripeProvider({
     }
   }
 
-  /** Undefined where Stripe says that there is no such thing. */
+  /** Undefined where Stripe reports that there is no such thing. */
   async function find<T>(what: string, call: () => Promise<T>): Promise<T | undefined> {
     return ask(what, async () => {
       try {
@@ -84,6 +101,17 @@ export function stripeProvider({
     })
   }
 
+  return { ask, find }
+}
+
+function customersOf({
+  stripe,
+  ask,
+  find,
+}: Calls): Pick<
+  Provider,
+  'createCustomer' | 'findCustomer' | 'ownerOfMethod' | 'attach' | 'detach' | 'setDefault' | 'portal'
+> {
   async function customerOf(found: Stripe.Customer): Promise<Customer> {
     const methods = await ask('list payment methods', () =>
       stripe.customers
@@ -125,7 +153,7 @@ export function stripeProvider({
     },
 
     async ownerOfMethod(id) {
-      // It becomes part of an address; what is no id there would be another address.
+      // The id becomes part of an address; anything else there would make another address.
       if (!/^\w+$/.test(id)) return undefined
       const found = await find('find a payment method', () => stripe.paymentMethods.retrieve(id))
       return found && (idOf(found.customer) ?? null)
@@ -142,6 +170,19 @@ export function stripeProvider({
       )
     },
 
+    async portal(customer, return_url) {
+      return (
+        await ask('open the portal', () => stripe.billingPortal.sessions.create({ customer, return_url }))
+      ).url
+    },
+  }
+}
+
+function subscriptionsOf(
+  { stripe, ask, find }: Calls,
+  price: string,
+): Pick<Provider, 'subscriptions' | 'subscribe' | 'invoices' | 'hasOpenInvoices' | 'setQuantity' | 'cancel'> {
+  return {
     async subscriptions(customer, tenant_id) {
       const all = await ask('list subscriptions', () =>
         stripe.subscriptions
@@ -178,7 +219,7 @@ export function stripeProvider({
       )
       return all.map(({ id, status, currency, amount_due }) => ({
         id: id ?? '',
-        // Clients know the word of the original.
+        // Clients expect ShellHub's word.
         status: status === 'void' ? 'voided' : (status ?? 'draft'),
         currency,
         amount: amount_due,
@@ -213,47 +254,43 @@ export function stripeProvider({
         stripe.subscriptions.cancel(subscription_id, { invoice_now: true, prorate: true }),
       )
     },
+  }
+}
 
-    async portal(customer, return_url) {
-      return (
-        await ask('open the portal', () => stripe.billingPortal.sessions.create({ customer, return_url }))
-      ).url
-    },
-
-    readEvent(payload, signature, now) {
-      try {
-        const event = stripe.webhooks.constructEvent(
-          payload,
-          signature,
-          webhookSecret,
-          tolerance_s,
-          undefined,
-          now,
-        )
-        // The SDK refuses what is too old; what is from the future could be used again for as long.
-        const signed_at = Number(/(?:^|,)t=(\d+)/.exec(signature)?.[1])
-        if (!(signed_at <= now / 1000 + tolerance_s)) throw new Error('signed in the future')
-        const about = event.data.object as {
-          object?: string
-          id?: string
-          customer?: string | { id: string } | null
-        }
-        return {
-          id: event.id,
-          type: event.type,
-          customer_id: about.object === 'customer' ? about.id : idOf(about.customer),
-        }
-      } catch {
-        throw new Failure('invalid', {
-          message: 'The signature of the event is wrong or too old.',
-          code: 'wrong_signature',
-        })
-      }
-    },
-
-    isPassing: (error) => error instanceof Failure && passing.has(error.code ?? ''),
-
-    [Symbol.dispose]: () => agent.destroy(),
+function readEvent(
+  stripe: Stripe,
+  webhookSecret: string,
+  payload: string,
+  signature: string,
+  now: number,
+): ProviderEvent {
+  try {
+    const event = stripe.webhooks.constructEvent(
+      payload,
+      signature,
+      webhookSecret,
+      tolerance_s,
+      undefined,
+      now,
+    )
+    // The SDK refuses what is too old; a signature from the future could be reused for as long.
+    const signed_at = Number(/(?:^|,)t=(\d+)/.exec(signature)?.[1])
+    if (!(signed_at <= now / 1000 + tolerance_s)) throw new Error('signed in the future')
+    const about = event.data.object as {
+      object?: string
+      id?: string
+      customer?: string | { id: string } | null
+    }
+    return {
+      id: event.id,
+      type: event.type,
+      customer_id: about.object === 'customer' ? about.id : idOf(about.customer),
+    }
+  } catch {
+    throw new Failure('invalid', {
+      message: 'The signature of the event is wrong or too old.',
+      code: 'wrong_signature',
+    })
   }
 }
 
@@ -272,7 +309,7 @@ function stateOf(subscription: Stripe.Subscription, tenant_id: string): Subscrip
   }
 }
 
-/** Stripe gives an id, or the whole thing where it was asked to. */
+/** Stripe gives an id, or the whole object where it is expanded. */
 function idOf(thing: string | { id: string } | null | undefined): string | undefined {
   return typeof thing === 'string' ? thing : thing?.id
 }
@@ -287,11 +324,11 @@ function isMissing(error: unknown): boolean {
 function failureOf(error: unknown): Failure {
   if (error instanceof Failure) return error
   const refused = (code: string, message?: string) =>
-    new Failure('providerFailed', { code, ...(message ? { message } : {}), cause: error })
+    new Failure('providerFailed', { code, ...(message && { message }), cause: error })
   const away = () =>
     refused('provider_away', 'The payment provider cannot be reached at the moment; please try again later.')
   if (!(error instanceof Stripe.errors.StripeError)) return away()
-  // The kinds that say nothing about what was asked.
+  // These kinds mean nothing about the request itself.
   if (
     error instanceof Stripe.errors.StripeRateLimitError ||
     error instanceof Stripe.errors.StripeIdempotencyError ||
@@ -304,17 +341,17 @@ function failureOf(error: unknown): Failure {
   )
     return refused(
       'provider_misconfigured',
-      'The payment provider does not know this server; its administrator has to look at the settings.',
+      'The payment provider rejected the credentials of this server; its administrator must check the settings.',
     )
   if (error instanceof Stripe.errors.StripeCardError)
     return refused(error.code ?? 'card_declined', error.message)
   if (isMissing(error))
     return new Failure('notFound', {
-      message: 'The payment provider knows no such thing.',
+      message: 'The payment provider has no such object.',
       code: 'resource_missing',
       cause: error,
     })
   if ((error.statusCode ?? 500) < 500)
-    return refused(error.code ?? 'refused', 'The payment provider refused this.')
+    return refused(error.code ?? 'refused', 'The payment provider refused the request.')
   return away()
 }

@@ -1,46 +1,43 @@
-// The bus carries news between rooms and between nodes: short facts that something changed, never bytes of
-// sessions and never anything that would be lost if nobody listened. A hearer asks the database for the
-// truth. It also knows who holds what: a node that holds a thing (a device's tunnel, a key) answers questions
-// under its name, and the name is gone with the node, so that there is no directory which could be out of
-// date.
+// The bus carries news between rooms and nodes: short facts that something changed, never bytes of sessions
+// and nothing that would be lost if nobody listened; hearers ask the database for the truth. A node that
+// holds a thing (a device's tunnel, a key) answers questions under its name; the name is gone with the node,
+// so no directory can be out of date.
 import type { DeviceStatus } from '@hawser/contract/devices'
 
 export interface News {
-  /** Its name, status or facts changed, or it is gone. */
+  /** A device's name, status or facts changed, or it is gone. */
   'device.changed': { tenant_id: string; uid: string; status: DeviceStatus | 'gone' }
   'namespace.changed': { tenant_id: string }
-  /** Somebody has another role in a namespace, or none any more. */
+  /** A member's role has changed, or the membership has ended. */
   'member.changed': { tenant_id: string; user_id: string }
   /**
-   * Tokens of this person ended: another password, an undone change, or the account is gone. `only`: nothing
-   * but sign-ins of theirs ended.
+   * A user's tokens ended: another password, an undone change, or the account is gone. `only`: nothing but
+   * sign-ins ended.
    */
   'user.changed': { user_id: string; only?: 'sign-ins' }
-  /** An API key of the namespace, by the name that it had, has another role or name, or is gone. */
+  /** An API key, by its former name, has another role or name, or is gone. */
   'apiKey.changed': { tenant_id: string; name: string }
-  /** A public key of the namespace, by its MD5 fingerprint, is for other logins now, or is gone. */
+  /** A public key, by its MD5 fingerprint, is for other logins, or is gone. */
   'publicKey.changed': { tenant_id: string; fingerprint: string }
-  /** The invitation of this person to a session is gone. */
   'invitation.revoked': { tenant_id: string; user_id: string }
-  /** Its settings changed, or it is gone. */
+  /** A connector's settings changed, or it is gone. */
   'connector.changed': { tenant_id: string; uid: string }
-  /** Devices may not join with it any more. */
   'enrolmentKey.removed': { tenant_id: string; fingerprint: string }
   /** A live session must end now. */
   'session.closed': { tenant_id: string; uid: string }
   /** A node has a newer tunnel of the device. */
   'tunnel.taken': { uid: string; number: number }
-  /** The device has no tunnel any more. */
+  /** The device has lost its tunnel. */
   'device.offline': { node: string; uid: string }
-  /** What was counted against limits in the last moment. */
+  /** Recent counts of shared limits. */
   'limit.counted': { node: string; limit: string; keys: [key: string, calls: number][] }
 }
 
-/** A name that this node answers under, until it is disposed of. */
+/** A name that this node answers under, until disposed. */
 export interface HeldName extends Disposable {
   /**
    * Resolves when other nodes find the name. A node that is cut off does not wait: nobody can ask it, and
-   * names are made known anew when it is back.
+   * names are announced again when it is back.
    */
   known(): Promise<void>
 }
@@ -50,15 +47,16 @@ export interface Bus {
   hear<K extends keyof News>(what: K, hearer: (news: News[K]) => void): Disposable
   /** Answers questions under a name. Undefined: no answer, as if nobody held it. */
   hold(name: string, answer: (question: string) => string | undefined | Promise<string | undefined>): HeldName
+  holds(name: string): boolean
   /**
-   * Asks whoever holds the name on another node; undefined when nobody does. Throws a Failure if this node was
-   * cut off before the answer came, and another error if no answer came.
+   * Asks the other node that holds the name; undefined when none does. Throws a Failure if this node was cut
+   * off before the answer came, and another error if no answer came.
    */
   seek(name: string, question?: string): Promise<string | undefined>
-  /** Called when news may have been missed: what was remembered by them is to be looked at again. */
+  /** Called when news may have been missed: whatever was remembered because of them must be checked. */
   missed(hearer: () => void): Disposable
   /** False while this node is cut off from the others. */
   readonly connected: boolean
-  /** Messages that did not count: no other node said them, or they came too late or twice. */
+  /** Messages that no other node sent, or that came too late or twice. */
   readonly refused: number
 }

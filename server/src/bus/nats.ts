@@ -1,11 +1,12 @@
 // The bus between nodes, on NATS core: a fact is told here at once and published for the others; a name that
 // is held is a subject with one subscriber, so that asking for one that nobody holds is answered at once by
-// the NATS server ("no responders"), and a node that dies holds nothing any more. While NATS is away news are
+// the NATS server ("no responders"), and a node that dies no longer holds anything. While NATS is away news are
 // not kept: when it is back, the hearers are told that they may have missed some, and so are those on the
 // other nodes if this one had any to tell. Reconnecting, and subscribing anew, is the client library's work.
 // NATS itself is not trusted: everything that nodes say there is sealed (sealed.ts), and what cannot be
 // opened is not answered.
-import { connect, NoRespondersError, type NatsConnection } from '@nats-io/transport-node'
+import { connect, NoRespondersError, type Msg, type NatsConnection } from '@nats-io/transport-node'
+import { defined } from '@hawser/contract/defined'
 import { Failure } from '@hawser/contract/failures'
 import type { Bus, News } from './bus.ts'
 import { localBus } from './local.ts'
@@ -17,10 +18,10 @@ export interface NatsBusOptions {
    * any.
    */
   readonly servers: string
-  /** What all subjects begin with: another installation on the same NATS has another one. */
+  /** The beginning of all subjects: another installation on the same NATS has another one. */
   readonly prefix: string
   readonly name: string
-  /** Of the installation: what is said on NATS is sealed with keys made from it. */
+  /** The key of the installation: messages on NATS are sealed with keys made from it. */
   readonly masterKey: Buffer
   onEvent(event: 'nats.connected' | 'nats.lost' | 'nats.failed' | 'nats.refused', error?: Error): void
 }
@@ -29,11 +30,11 @@ export interface NatsBusOptions {
 const answer_ms = 3_000
 /** A node that cannot be heard is noticed within two of these. */
 const ping_ms = 2_000
-/** News that were told this long before the connection was found lost may have been lost with it. */
+/** News from this long before a lost connection was noticed may have been lost with it. */
 const unsure_ms = 3 * ping_ms
-/** Several nodes come back at the same time; what they kept from this one is looked for once. */
+/** Several nodes come back at the same time, and news missed from this one are looked up once. */
 const gather_ms = 1_000
-/** Refused messages are counted one by one, but for each reason the log has at most one line in this time. */
+/** Each refused message is counted, but each reason is logged at most once in this time. */
 const complaint_ms = 10_000
 
 const cutOff = (cause?: unknown): Failure =>
@@ -43,35 +44,61 @@ const cutOff = (cause?: unknown): Failure =>
     cause,
   })
 
+function refusalsOf(onEvent: NatsBusOptions['onEvent']) {
+  const complained = new Map<Reason, number>()
+  let count = 0
+
+  function add(error: unknown): void {
+    if (!(error instanceof Refused)) return onEvent('nats.failed', error as Error)
+    count += 1
+    const now = performance.now()
+    if (now - (complained.get(error.reason) ?? -Infinity) < complaint_ms) return
+    complained.set(error.reason, now)
+    onEvent('nats.refused', error)
+  }
+
+  return {
+    add,
+    get count() {
+      return count
+    },
+  }
+}
+
+function answerTo(
+  message: Msg,
+  { open, sealAnswer }: ReturnType<typeof seal>,
+  answer: Parameters<Bus['hold']>[1],
+  refuse: (error: unknown) => void,
+): void {
+  try {
+    const { text, id } = open(message.subject, message.data)
+    // Silence would make the other node wait.
+    const respond = (said?: string): void => void message.respond(sealAnswer(id, said ?? ''))
+    Promise.resolve(answer(text)).then(respond, () => respond())
+  } catch (cause) {
+    refuse(cause)
+  }
+}
+
 export async function natsBus(options: NatsBusOptions): Promise<Bus & AsyncDisposable> {
   const { prefix, onEvent } = options
   const untoldSubject = `${prefix}.untold`
   const here = localBus()
   const connection = await connect(connectionOptions(options))
   const missed = new Set<() => void>()
-  const { seal: close, open, sealAnswer, openAnswer } = seal(options.masterKey)
-  const complained = new Map<Reason, number>()
-  let refused = 0
+  const sealed = seal(options.masterKey)
+  const { seal: close, open, openAnswer } = sealed
+  const refusals = refusalsOf(onEvent)
   let connected = true
-  /** How often the connection was lost. */
   let losses = 0
   let closing = false
   let told_at = -Infinity
-  /** Whether there are news that the other nodes may not have got. */
   let untold = false
   let gathering: NodeJS.Timeout | undefined
 
   function checkAgain(): void {
     for (const hearer of missed) hearer()
-  }
-
-  function refuse(error: unknown): void {
-    if (!(error instanceof Refused)) return onEvent('nats.failed', error as Error)
-    refused += 1
-    const now = performance.now()
-    if (now - (complained.get(error.reason) ?? -Infinity) < complaint_ms) return
-    complained.set(error.reason, now)
-    onEvent('nats.refused', error)
   }
 
   void follow(connection, (status) => {
@@ -102,7 +129,7 @@ export async function natsBus(options: NatsBusOptions): Promise<Bus & AsyncDispo
           JSON.parse(open(message.subject, message.data).text) as News[keyof News],
         )
       } catch (cause) {
-        refuse(cause)
+        refusals.add(cause)
       }
     },
   })
@@ -112,7 +139,7 @@ export async function natsBus(options: NatsBusOptions): Promise<Bus & AsyncDispo
       try {
         open(message.subject, message.data)
       } catch (cause) {
-        return refuse(cause)
+        return refusals.add(cause)
       }
       gathering ??= setTimeout(() => {
         gathering = undefined
@@ -136,25 +163,22 @@ export async function natsBus(options: NatsBusOptions): Promise<Bus & AsyncDispo
     },
     hear: here.hear,
     hold(name, answer) {
+      const listed = here.hold(name, answer)
       const held = connection.subscribe(`${prefix}.held.${name}`, {
-        callback(error, message) {
-          if (error) return
-          try {
-            const { text, id } = open(message.subject, message.data)
-            // Silence would make the other node wait.
-            const respond = (said?: string): void => void message.respond(sealAnswer(id, said ?? ''))
-            Promise.resolve(answer(text)).then(respond, () => respond())
-          } catch (cause) {
-            refuse(cause)
-          }
+        callback: (error, message) => {
+          if (!error) answerTo(message, sealed, answer, refusals.add)
         },
       })
       return {
-        // NATS takes what a node says in order: once it answers, it has the subscription, too.
+        // NATS handles what a node sends in order: its answer means that it has the subscription, too.
         known: async () => (connected ? connection.flush().catch(() => undefined) : undefined),
-        [Symbol.dispose]: () => held.unsubscribe(),
+        [Symbol.dispose]() {
+          listed[Symbol.dispose]()
+          held.unsubscribe()
+        },
       }
     },
+    holds: here.holds,
     async seek(name, question = '') {
       if (!connected) throw cutOff()
       const before = losses
@@ -164,7 +188,7 @@ export async function natsBus(options: NatsBusOptions): Promise<Bus & AsyncDispo
         const answer = await connection.request(subject, bytes, { timeout: answer_ms })
         return openAnswer(id, answer.data) || undefined
       } catch (error) {
-        if (error instanceof Refused) refuse(error)
+        if (error instanceof Refused) refusals.add(error)
         if (
           error instanceof Error &&
           (error instanceof NoRespondersError || error.cause instanceof NoRespondersError)
@@ -181,7 +205,7 @@ export async function natsBus(options: NatsBusOptions): Promise<Bus & AsyncDispo
       return connected
     },
     get refused() {
-      return refused
+      return refusals.count
     },
     async [Symbol.asyncDispose]() {
       closing = true
@@ -205,7 +229,7 @@ function connectionOptions({ servers, name }: NatsBusOptions): Parameters<typeof
     reconnectJitter: 250,
     pingInterval: ping_ms,
     maxPingOut: 2,
-    ...(protocol === 'tls:' ? { tls: {} } : {}),
+    ...defined({ tls: protocol === 'tls:' ? {} : undefined }),
     ...(password ? { user, pass: decodeURIComponent(password) } : user ? { token: user } : {}),
   }
 }

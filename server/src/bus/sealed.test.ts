@@ -1,5 +1,5 @@
-// What counts of what is said between nodes: once, for five minutes, on its own subject, from a node with the
-// same master key.
+// A message between nodes counts once, for five minutes, on its own subject, from a node with the same master
+// key.
 import { randomBytes } from 'node:crypto'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'

@@ -1,5 +1,5 @@
-// Seals what nodes say to each other on NATS, so that whoever reaches NATS can neither read nor forge nor
-// repeat it. Each process has a key of its own, derived from the installation's master key and a random
+// Seals the messages of nodes on NATS, so that somebody who reaches NATS can neither read nor forge nor
+// repeat them. Each process has a key of its own, derived from the installation's master key and a random
 // number that it chose at its start. A message is AES-256-GCM under that key and bound to its subject; an
 // answer is bound to its question.
 //   byte 1 (version) · 16 bytes sender · uint48 counter, which is also the nonce · uint48 milliseconds since 1970 · ciphertext · 16 bytes tag
@@ -8,14 +8,9 @@
 // each question is asked once.
 import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from 'node:crypto'
 
-/**
- * How far the clocks of two nodes may be apart, with the way between them. It bounds what a node can hear
- * late, not what it hears twice.
- */
+/** How far the clocks of two nodes may differ, with the transit time. It bounds lateness, not repetition. */
 export const longest_ms = 300_000
-/**
- * Messages of one sender may overtake each other by so many, when it changes from one NATS server to another.
- */
+/** How far messages of a sender may overtake each other, when it changes from one NATS server to another. */
 const overtaking = 1_024
 
 const version = 1
@@ -24,7 +19,6 @@ const tag_bytes = 16
 
 export type Reason = 'unreadable' | 'own' | 'stale' | 'repeated'
 
-/** A message that does not count. */
 export class Refused extends Error {
   readonly reason: Reason
 
@@ -54,9 +48,8 @@ export interface Seal {
 interface Sender {
   readonly key: Buffer
   highest: number
-  /** Counters that were seen, of the latest ones. */
   readonly seen: Set<number>
-  /** When its latest message was sent, by its own clock. */
+  /** By the sender's own clock. */
   sent_at: number
 }
 
@@ -100,7 +93,7 @@ export function seal(masterKey: Buffer, now: () => number = Date.now): Seal {
 
   function requireFresh(header: Buffer): void {
     if (header.subarray(1, 17).equals(self))
-      throw new Refused('own', 'somebody sent back to this node what it had said itself')
+      throw new Refused('own', 'a message of this node was sent back to it')
     const late_ms = now() - header.readUIntBE(23, 6)
     if (Math.abs(late_ms) > longest_ms)
       throw new Refused(
@@ -109,7 +102,7 @@ export function seal(masterKey: Buffer, now: () => number = Date.now): Seal {
       )
   }
 
-  /** Notes the message; throws when it was heard before. */
+  /** Throws when the message was heard before. */
   function requireFirst(header: Buffer, key: Buffer): void {
     const name = senderOf(header)
     const counter = header.readUIntBE(17, 6)

@@ -1,7 +1,6 @@
-// The administrator's commands. Each is a function from its arguments to lines of text, on the rooms of a
-// server: of the running one when there is one (reached through control.ts), else of rooms opened for the
-// command. Arguments are checked by the contract's own patterns, so that a command accepts nothing that the
-// interface would refuse.
+// The administrator's commands: functions from arguments to lines of text, on the rooms of the running server
+// (control.ts), or else on rooms opened for the command. The contract's patterns check arguments, so that a
+// command accepts nothing that the interface would refuse.
 import { readFileSync } from 'node:fs'
 import { Role } from '@hawser/contract/access'
 import { Failure } from '@hawser/contract/failures'
@@ -12,7 +11,7 @@ import { theAdministrator } from '../domain/audit/audit.ts'
 import { hashPassword } from '../domain/people/credentials.ts'
 import { findOther, setPassword } from '../domain/people/identity.ts'
 import { readShellHubKey } from '../domain/callers/shellhub-tokens.ts'
-import { storedHostKeys } from '../gateway/host-keys.ts'
+import { storedHostKeys } from '../gateway/login/host-keys.ts'
 import { iso } from '../kit/clock.ts'
 import { safeText } from '../kit/log.ts'
 import { newUuid } from '../kit/ids.ts'
@@ -20,9 +19,9 @@ import type { Rooms } from '../compose/rooms.ts'
 
 interface Command {
   readonly words: string
-  /** It only shows something, so it leaves nothing in the audit log. */
+  /** Leaves nothing in the audit log. */
   readonly reads?: true
-  readonly arguments: readonly string[]
+  readonly arguments?: readonly string[]
   readonly optional?: readonly string[]
   readonly doc: string
   run(rooms: Rooms, ...given: string[]): Promise<string[]>
@@ -59,9 +58,7 @@ async function mustFindUser({ stores }: Rooms, username: string) {
     })
   return user
 }
-/**
- * Finds a user who is to get rights: an e-mail address counts only if confirmed, and is never a user name.
- */
+/** Finds a user who is to get rights: an e-mail address counts only if confirmed, and is never a user name. */
 async function mustFindMember({ stores }: Rooms, username: string) {
   const user = await findOther(stores, username)
   if (!user) throw new Failure('notFound', { message: `There is no user ${username}.` })
@@ -73,7 +70,6 @@ async function mustFindNamespace({ stores }: Rooms, name: string) {
   return namespace
 }
 
-/** Rows that a command reads at once. */
 const atOnce = 100
 /** For rows that `remove` removes: reads and removes them in batches, up to the one that is not full. */
 async function inBatches<Row>(
@@ -91,13 +87,11 @@ export const commands: readonly Command[] = [
   {
     words: 'update-key print',
     reads: true,
-    arguments: [],
     doc: 'Prints the public key that signs agents, for `hawser-agent install --update-key`.',
     run: async ({ releases }) => [releases.updateKey()],
   },
   {
     words: 'update-key rotate',
-    arguments: [],
     doc: 'Makes a new key that signs agents; agents follow, because the former key endorses it.',
     run: async ({ releases }) => ['Update key changed successfully', await releases.rotate()],
   },
@@ -108,10 +102,7 @@ export const commands: readonly Command[] = [
     async run({ users }, username, password, email) {
       checkUser(username, email)
       checkPassword(password)
-      const user = await users.create(
-        { name: username, username: username, password: password, email: email },
-        true,
-      )
+      const user = await users.create({ name: username, username, password, email }, true)
       return ['User created successfully', `Username: ${user.username}`, `Email: ${user.email}`]
     },
   },
@@ -126,7 +117,7 @@ export const commands: readonly Command[] = [
       await rooms.audit.change(theAdministrator, async (inside, record) => {
         if ((await inside.users.lock(user.id))?.epoch !== user.epoch)
           throw new Failure('conflict', {
-            message: `Somebody changed how ${username} signs in at this moment; check the result and try again.`,
+            message: `The credentials of ${username} changed at the same moment; check the result and try again.`,
           })
         await setPassword(inside, record, user, { password: hash, now: iso(rooms.clock.now()) })
       })
@@ -160,7 +151,6 @@ export const commands: readonly Command[] = [
   {
     words: 'user list',
     reads: true,
-    arguments: [],
     doc: 'Lists the users.',
     async run({ stores }) {
       return (await stores.users.list()).map(
@@ -201,7 +191,6 @@ export const commands: readonly Command[] = [
   {
     words: 'namespace list',
     reads: true,
-    arguments: [],
     doc: 'Lists the namespaces: name, tenant, owner.',
     async run({ stores }) {
       return (await stores.namespaces.all()).map((row) => `${row.name}\t${row.tenant_id}\t${row.username}`)
@@ -269,7 +258,6 @@ export const commands: readonly Command[] = [
   {
     words: 'shellhub key list',
     reads: true,
-    arguments: [],
     doc: 'Lists the keys of a ShellHub by namespace: its name, fingerprint, since when.',
     async run({ stores }) {
       const names = new Map((await stores.namespaces.all()).map(({ tenant_id, name }) => [tenant_id, name]))
@@ -293,7 +281,6 @@ export const commands: readonly Command[] = [
   {
     words: 'host key list',
     reads: true,
-    arguments: [],
     doc: 'Prints the public host keys of the SSH gateway, for known_hosts.',
     run: async ({ stores, vault }) =>
       (await storedHostKeys(stores.hostKeys, vault)).map(({ type, blob }) => publicKeyLine(type, blob)),
@@ -301,28 +288,24 @@ export const commands: readonly Command[] = [
   {
     words: 'config print',
     reads: true,
-    arguments: [],
     doc: 'Prints the settings of the running server, without secrets; without one, those of this environment.',
     run: () => Promise.resolve(printConfig(environment())),
   },
   {
     words: 'recording key',
     reads: true,
-    arguments: [],
     doc: 'Prints the public key that signs recordings, for `hawser recording verify`.',
     run: ({ recordingKey }) => Promise.resolve([recordingKey]),
   },
   {
     words: 'audit key',
     reads: true,
-    arguments: [],
     doc: 'Prints the public key that signs the heads of audit logs, for `hawser audit verify`.',
     run: ({ auditLog }) => Promise.resolve([auditLog.public_key]),
   },
   {
     words: 'audit',
     reads: true,
-    arguments: [],
     optional: ['namespace', 'entries'],
     doc: 'Shows the newest entries of the server’s own audit log, or of a namespace’s; `-` is the server.',
     async run(rooms, name = '-', count = '100') {
@@ -346,7 +329,6 @@ export const commands: readonly Command[] = [
   },
   {
     words: 'search reindex',
-    arguments: [],
     optional: ['namespace'],
     doc: 'Indexes all recordings again for the search, or those of this namespace; the server does so in the background.',
     async run(rooms, name) {
@@ -362,14 +344,13 @@ export const commands: readonly Command[] = [
     async run({ stores, clock }, title, content) {
       must(title.length >= 1 && title.length <= 90, 'The title needs 1 to 90 characters.')
       const uuid = newUuid()
-      await stores.announcements.insert({ uuid, title: title, content: content, date: iso(clock.now()) })
+      await stores.announcements.insert({ uuid, title, content, date: iso(clock.now()) })
       return ['Announcement created successfully', `UUID: ${uuid}`, `Title: ${title}`]
     },
   },
   {
     words: 'announcement list',
     reads: true,
-    arguments: [],
     doc: 'Lists the announcements.',
     async run({ stores }) {
       const { items } = await stores.announcements.list({ page: 1, per_page: 1000 }, 'desc')
@@ -393,18 +374,15 @@ export interface Parsed {
   readonly given: string[]
 }
 
-/**
- * Finds the command and checks the number of arguments. It also reads files here, because the server may run
- * as another user.
- */
+/** Also reads files, because the server may run as another user. */
 export function parseCommand(args: readonly string[]): Parsed {
   const command = commands.find(({ words }) => args.slice(0, words.split(' ').length).join(' ') === words)
   if (!command) throw new Failure('invalid', { message: `There is no such command.\n\n${usage()}` })
   const given = args.slice(command.words.split(' ').length)
-  const most = command.arguments.length + (command.optional?.length ?? 0)
-  if (given.length < command.arguments.length || given.length > most)
+  const { arguments: needed = [], optional = [] } = command
+  if (given.length < needed.length || given.length > needed.length + optional.length)
     throw new Failure('invalid', { message: `Usage: hawser admin ${lineOf(command)}` })
-  const file = command.arguments.findIndex((name) => name.endsWith('-file'))
+  const file = needed.findIndex((name) => name.endsWith('-file'))
   return {
     words: command.words,
     given: given.map((value, index) => (index === file ? textOf(value) : value)),
@@ -431,12 +409,8 @@ export async function runCommand(rooms: Rooms, { words, given }: Parsed): Promis
   return command.run(rooms, ...given)
 }
 
-const lineOf = (command: Command): string =>
-  [
-    command.words,
-    ...command.arguments.map((name) => `<${name}>`),
-    ...(command.optional ?? []).map((name) => `[${name}]`),
-  ].join(' ')
+const lineOf = ({ words, arguments: needed = [], optional = [] }: Command): string =>
+  [words, ...needed.map((name) => `<${name}>`), ...optional.map((name) => `[${name}]`)].join(' ')
 
 export function usage(): string {
   const rows = [

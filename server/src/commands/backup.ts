@@ -1,8 +1,7 @@
-// Backup and restore of a server on SQLite, the default: a folder with the database as of one moment, the
-// master key, without which its secrets cannot be read, and the recordings. A backup can be taken while the
-// server runs; a second one into the same folder copies only new recordings. A backup is restored into a data
-// folder without a database, so that it overwrites nothing. Databases on PostgreSQL and recordings in an
-// object store have tools of their own.
+// Backup and restore of a server on SQLite: a folder with the database as of one moment, the master key,
+// without which its secrets cannot be read, and the recordings. The server may run; a second backup into the
+// folder copies only new recordings. Restoring needs a data folder without a database, so it overwrites
+// nothing. PostgreSQL and object stores have their own tools.
 import { chmodSync, copyFileSync, cpSync, existsSync, mkdirSync, renameSync, rmSync, statSync } from 'node:fs'
 import path from 'node:path'
 import { Failure } from '@hawser/contract/failures'
@@ -74,7 +73,7 @@ function checkBackup(file: string, advice: string): void {
   }
 }
 
-/** Whoever reads the audit log sees that it was taken back to an earlier moment. */
+/** Readers of the audit log see that it was taken back to an earlier moment. */
 async function noteRestored(folder: string): Promise<void> {
   const now = (): string => new Date(systemClock.now()).toISOString()
   await using opened = await openDatabase({ url: '', folder, now, onError: () => undefined })
@@ -105,12 +104,9 @@ export async function restore(config: Config, folder: string): Promise<string[]>
     cpSync(
       path.join(folder, recordings),
       config.HAWSER_RECORDINGS || path.join(config.HAWSER_DATA, recordings),
-      {
-        recursive: true,
-        preserveTimestamps: true,
-      },
+      { recursive: true, preserveTimestamps: true },
     )
-  // It is made anew from the recordings.
+  // The index is rebuilt from the recordings.
   for (const end of ['', '-wal', '-shm'])
     rmSync(path.join(config.HAWSER_DATA, `search.db${end}`), { force: true })
   // The database comes last: without it the folder still counts as empty, and the command can be repeated.

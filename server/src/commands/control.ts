@@ -13,10 +13,7 @@ import type { Rooms } from '../compose/rooms.ts'
 
 const longest_line = 1024 * 1024
 
-/**
- * The path of a socket may have about a hundred bytes; by way of a handle on its folder it is always short
- * enough.
- */
+/** A socket's path may have about a hundred bytes; through a handle on its folder it is always short enough. */
 function shortPath(folder: string): { path: string } & Disposable {
   const handle = openSync(folder, constants.O_DIRECTORY | constants.O_RDONLY)
   return { path: `/proc/self/fd/${handle}/control.sock`, [Symbol.dispose]: () => closeSync(handle) }
@@ -87,7 +84,7 @@ function firstLine(socket: net.Socket): Promise<string> {
   })
 }
 
-/** A connection to the running server; undefined when none runs on this data folder. */
+/** Undefined when no server runs on this data folder. */
 async function connect(folder: string): Promise<net.Socket | undefined> {
   try {
     using short = shortPath(folder)
@@ -100,14 +97,13 @@ async function connect(folder: string): Promise<net.Socket | undefined> {
   }
 }
 
-/** Whether a server runs on this data folder. */
 export async function isServed(folder: string): Promise<boolean> {
   const socket = await connect(folder)
   socket?.destroy()
   return socket !== undefined
 }
 
-/** Asks the running server; undefined when none runs on this data folder. */
+/** Undefined when no server runs on this data folder. */
 export async function askServer(
   folder: string,
   command: Parsed,

@@ -1,10 +1,9 @@
-// Whether this process can work with a data folder. What is wrong with one is told in a sentence that names
-// the path and what to do, before anything is opened.
+// Checks a data folder before anything is opened; problems are sentences with the path and what to do.
 import { accessSync, constants, existsSync, readFileSync, statSync } from 'node:fs'
 import path from 'node:path'
 import { Failure } from '@hawser/contract/failures'
 
-/** What the server writes to at every start. */
+/** The files that the server writes to at every start. */
 const files = ['hawser.db', 'hawser.db-wal', 'hawser.db-shm', 'master.key']
 const { R_OK, W_OK, X_OK } = constants
 

@@ -1,6 +1,5 @@
-// `hawser import shellhub <folder | postgres://…>`: composition of an import from a ShellHub. The server on
-// this data folder must be stopped, so that nothing else writes meanwhile. A dry run on a data folder without
-// a database creates none there.
+// `hawser import shellhub <folder | postgres://…>`: composition of the import. The server on this data folder
+// must be stopped, so that nothing else writes. A dry run creates no database.
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'
@@ -25,18 +24,17 @@ export const usage = [
   '',
   'Moves people, namespaces, members, devices, public keys, firewall rules and API keys from a ShellHub: from a folder of',
   '<collection>.json files (MongoDB, by mongoexport or bsondump) or from its PostgreSQL database, which is only read.',
-  'The server must be stopped. What is here already stays as it is; everything is written at once or not at all.',
+  'The server must be stopped. Existing data stays unchanged; everything is written at once or not at all.',
   '',
   '  --dry-run           says what would be done and writes nothing',
   '  --namespace <name>  moves only this namespace and its members; may be repeated',
-  '  --same-people       somebody here with the same username and e-mail address is the same person',
-  '  --leave-out         goes on without what cannot be moved, which is listed',
+  '  --same-people       a user here with the same username and e-mail address is the same person',
+  '  --leave-out         leaves out and lists what cannot be moved',
   '  --public-key <file> ShellHub’s api_public_key: running agents come back with the token they have from there',
 ].join('\n')
 
 interface Wanted extends Omit<ImportOptions, 'signingKey'> {
   readonly from: string
-  /** The file with ShellHub's public key. */
   readonly publicKey: string | undefined
 }
 

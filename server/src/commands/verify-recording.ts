@@ -1,5 +1,5 @@
-// `hawser recording verify`: checks one file without a server. The output is for people: whose session it
-// was, how long it took, how it ended, and which key signed it, for them to compare.
+// `hawser recording verify`: checks one file without a server, and prints whose session it was, its length,
+// its end, and the key that signed it, for people to compare.
 import { open } from 'node:fs/promises'
 import { Failure } from '@hawser/contract/failures'
 import { verifyJournal } from '../recording/verify.ts'

@@ -1,52 +1,21 @@
 // Composition of billing: with a key of the payment provider its code is loaded and joined to the rules of
-// billing. Without a key nothing of it is loaded, and limits from an earlier time do not apply any more.
-import type { Bus } from '../bus/bus.ts'
-import { ConfigError, type Config } from '../config.ts'
+// billing. Without a key none of it is loaded, and limits from an earlier time no longer apply.
+import { ConfigError } from '../config.ts'
 import { billing, noBilling } from '../domain/billing/billing.ts'
 import { theServer, type Audit } from '../domain/audit/audit.ts'
-import type { Rules } from '../domain/callers/rules.ts'
-import { subscriptions, type Subscriptions } from '../domain/billing/subscriptions.ts'
-import { usage, type Usage } from '../domain/billing/usage.ts'
+import { subscriptions } from '../domain/billing/subscriptions.ts'
+import { usage } from '../domain/billing/usage.ts'
 import { countingEmail } from '../domain/people/identity.ts'
-import type { Clock } from '../kit/clock.ts'
-import type { Lifetime } from '../kit/lifetime.ts'
-import type { Log } from '../kit/log.ts'
 import { emails } from '../mail/emails.ts'
 import type { Mailer } from '../mail/mailer.ts'
 import type { UsageReport } from '../storage/billing.ts'
-import type { Stores } from '../storage/stores.ts'
+import type { Foundation } from './foundation.ts'
 
-export interface BillingRoomParts {
-  config: Config
-  log: Log
-  clock: Clock
-  stores: Stores
-  bus: Bus
-  background: Lifetime
-  audit: Audit
-  mailer: Mailer
-  url: string
-}
-
-export interface BillingRoom {
-  /** Whether there is a payment provider. */
-  readonly billed: boolean
-  readonly rules: Rules<'billing'>
-  readonly usage: Usage | undefined
-  readonly subscriptions: Subscriptions | undefined
-}
-
-export async function openBilling({
-  config,
-  log,
-  clock,
-  stores,
-  audit,
-  bus,
-  background,
-  mailer,
-  url,
-}: BillingRoomParts): Promise<BillingRoom> {
+export async function openBilling(
+  { config, log, clock, stores, bus, background, url }: Foundation,
+  audit: Audit,
+  mailer: Mailer,
+) {
   const {
     HAWSER_STRIPE_KEY: key,
     HAWSER_STRIPE_PRICE: price,
@@ -95,18 +64,10 @@ export async function openBilling({
       onError: (err) => log.warn({ event: 'billing.unlooked', err }),
     }),
   )
-  // Sends reports that were due before the last stop, and from now on those of every change.
+  // Also sends reports that were due before the last stop.
   reports.wake()
   background.own(bus.hear('device.changed', reports.wake))
   background.own(bus.hear('namespace.changed', reports.wake))
-  const rules = billing({
-    stores,
-    audit,
-    clock,
-    provider,
-    subscriptions: known,
-    usage: reports,
-    url,
-  })
+  const rules = billing({ stores, audit, clock, provider, subscriptions: known, usage: reports, url })
   return { billed: true, rules, usage: reports, subscriptions: known }
 }

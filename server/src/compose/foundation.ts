@@ -1,10 +1,10 @@
-// What everything else needs: the database, secrets, the bus, shared limits and the disks. `background` owns
+// Opens what everything else needs: the database, secrets, the bus, shared limits and the disks. `background` owns
 // what is opened here and closes it in reverse order.
 import { mkdirSync } from 'node:fs'
 import { Failure } from '@hawser/contract/failures'
 import type { Bus, HeldName } from '../bus/bus.ts'
 import { localBus } from '../bus/local.ts'
-import type { PeerAddress } from '../cluster/peers.ts'
+import type { NeighbourParts, Neighbours } from '../cluster/neighbours.ts'
 import { sharedLimits } from '../cluster/shared-limits.ts'
 import { ConfigError, type Config } from '../config.ts'
 import type { Clock } from '../kit/clock.ts'
@@ -23,16 +23,15 @@ import {
 import { openDatabase } from '../storage/database.ts'
 import { stores as openStores, type Stores } from '../storage/stores.ts'
 
-/** What is known before anything is opened. */
 export interface Setting {
   readonly config: Config
   readonly log: Log
   readonly clock: Clock
-  /** Work that goes on after an answer, and everything that is closed when the server stops. */
+  /** Runs background work, and closes everything when the server stops. */
   readonly background: Lifetime
   /**
    * Whether this process listens, and so is one of the nodes on PostgreSQL. A command of the administrator
-   * does not listen.
+   * does not.
    */
   readonly serving: boolean
   /** The folder of the agents for devices; undefined: this process offers none. */
@@ -47,26 +46,20 @@ export interface Foundation extends Setting {
   readonly bus: Bus
   /** Whether several nodes share the database and talk over NATS. */
   readonly clustered: boolean
-  /** The id of this process among those on the database; empty on SQLite, which one process owns. */
+  /** This process's id on the database; empty on SQLite, which one process owns. */
   readonly node: string
-  /** What is known of this node only once it listens. */
-  readonly self: {
-    /** Where the other nodes reach it. */
-    address?: PeerAddress
-    /** The ports that it listens on. */
-    ports?: () => number[]
-    /** Whether it has the tunnel of this device. */
-    hasTunnel?: (uid: string) => boolean
-    /** For how many seconds it refuses passwords from this address. */
-    mustWait?: (source: string) => number
-  }
+  /** Undefined without other nodes, and where this process does not listen. */
+  readonly neighbours: Neighbours | undefined
+  /** The ports of this process, which audit streams may not use; each listener adds its own. */
+  readonly ports: Set<number>
   /** Lets other nodes find this node under the name. */
   register(name: string): HeldName
+  /** On any node. Throws a Failure when a node does not answer. */
+  isHeld(name: string): Promise<boolean>
   /** A limit that all nodes count together. */
   limiter(name: string, options: Parameters<typeof ownLimiter>[1]): Limiter
   /** Only a process that serves watches the disks. */
   readonly disks: { readonly data: Disk; readonly recordings: Disk } | undefined
-  /** Whether the disk with the data is full. */
   isFull(): boolean
   /** The address that e-mails name. */
   readonly url: string
@@ -74,7 +67,7 @@ export interface Foundation extends Setting {
   readonly lines: LineLimiter
 }
 
-/** Lines about refusals in a minute: of one source, and of all together. */
+/** Per minute. */
 const refusalLines = { perSource: 20, together: 300 }
 
 export async function openFoundation(setting: Setting): Promise<Foundation> {
@@ -97,7 +90,7 @@ export async function openFoundation(setting: Setting): Promise<Foundation> {
   )
   for (const name of database.migrated) log.info({ event: 'schema.migrated', name })
   const stores = openStores(database)
-  // A new key could open nothing of what is sealed here, and a backup would then keep it as if it could.
+  // A new key could open nothing of what is sealed here, and a backup would then include it as if it could.
   if (!hasMasterKey(folder, config.HAWSER_SECRET) && (await stores.signingKeys.list()).length > 0)
     throw new ConfigError(
       `There is no master key in ${folder}, and the database was sealed with one: copy master.key from a ` +
@@ -110,7 +103,10 @@ export async function openFoundation(setting: Setting): Promise<Foundation> {
   const bus = clustered
     ? background.own(await busBetweenNodes(config.HAWSER_NATS, masterKey, node, log))
     : localBus()
-  const self: Foundation['self'] = {}
+  const listen = clustered && serving && config.HAWSER_NODE_ADDRESS
+  const neighbours = listen
+    ? background.own(await openNeighbours({ bus, masterKey, listen, log }, node))
+    : undefined
   const shared = clustered ? background.own(sharedLimits(bus, node)) : undefined
 
   return {
@@ -122,8 +118,10 @@ export async function openFoundation(setting: Setting): Promise<Foundation> {
     bus,
     clustered,
     node,
-    self,
-    register: (name) => bus.hold(name, () => self.address && JSON.stringify(self.address)),
+    neighbours,
+    ports: configuredPorts(config),
+    register: (name) => bus.hold(name, () => neighbours && JSON.stringify(neighbours.address)),
+    isHeld: (name) => isHeld(bus, name),
     limiter(name, options) {
       const own = ownLimiter(clock, options)
       return shared ? shared.share(name, own) : own
@@ -137,6 +135,24 @@ export async function openFoundation(setting: Setting): Promise<Foundation> {
       }),
     ),
     url: config.HAWSER_URL || defaultUrl(config),
+  }
+}
+
+function configuredPorts(config: Config): Set<number> {
+  const { HAWSER_HTTP, HAWSER_HTTPS, HAWSER_SSH, HAWSER_METRICS, HAWSER_NODE_ADDRESS } = config
+  const listening = [HAWSER_HTTP, HAWSER_HTTPS, HAWSER_SSH, HAWSER_METRICS, HAWSER_NODE_ADDRESS]
+  return new Set(listening.flatMap((where) => (where && 'port' in where ? where.port : [])))
+}
+
+async function isHeld(bus: Bus, name: string): Promise<boolean> {
+  try {
+    return bus.holds(name) || (await bus.seek(name)) !== undefined
+  } catch (cause) {
+    throw new Failure('unavailable', {
+      message: 'Another node does not answer; try again.',
+      retryAfter: 5,
+      cause,
+    })
   }
 }
 
@@ -168,7 +184,14 @@ async function busBetweenNodes(
   }
 }
 
-/** The disk with the data folder, and the one with the recordings, where that is another. */
+/** The code is loaded only where it is used. */
+async function openNeighbours(parts: NeighbourParts, node: string): Promise<Neighbours> {
+  const { startNeighbours } = await import('../cluster/neighbours.ts')
+  const neighbours = await startNeighbours(parts)
+  parts.log.info({ event: 'node.listening', node, ...neighbours.address })
+  return neighbours
+}
+
 async function watchDisks(
   background: Lifetime,
   config: Config,

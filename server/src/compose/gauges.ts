@@ -1,6 +1,5 @@
-// What the metrics say beside requests and the process: logins, sign-ins, sessions, tunnels, devices,
-// recordings, queues, the database, other nodes and the disk. Every figure is read when somebody scrapes,
-// most of them from memory. Labels are words of closed lists. docs/guides/monitoring.md explains them.
+// The metrics other than those of requests and the process. Every figure is read at a scrape, mostly from
+// memory; labels are words of closed lists. docs/guides/monitoring.md explains them.
 import { version } from '@hawser/contract/version'
 import { cipherImplementation } from '@hawser/ssh'
 import { waitingPasswords } from '../domain/people/credentials.ts'
@@ -41,10 +40,10 @@ export function watchRooms(figures: Metrics, rooms: Rooms, reach: Reach): void {
 }
 
 function watchPeople(figures: Metrics, rooms: Rooms, reach: Reach): void {
-  figures.gauge('hawser_sessions', 'Sessions on devices that are going on.', () => reach.sessions.size)
+  figures.gauge('hawser_sessions', 'Open sessions on devices.', () => reach.sessions.size)
   figures.gauge(
     'hawser_sessions_held',
-    'Sessions that go on without their client, for their person to come back.',
+    'Sessions without a client, which their person can reattach.',
     () => reach.held.count,
   )
   figures.gauge(
@@ -81,7 +80,7 @@ function watchPeople(figures: Metrics, rooms: Rooms, reach: Reach): void {
   )
   figures.counter(
     'hawser_signatures_refused_total',
-    'Signatures that agents asked for and did not get.',
+    'Signatures that agents requested and did not get.',
     () => rooms.signer.refused,
   )
   figures.gauge(
@@ -163,7 +162,7 @@ function watchRecordings(figures: Metrics, rooms: Rooms, reach: Reach): void {
   )
   figures.counter(
     'hawser_search_indexed_total',
-    'Recorded terminals that were indexed: whole, cut (damaged or too large) or gone meanwhile; and failures.',
+    'Recorded terminals that were indexed: whole, cut (damaged or too large) or gone in between; and failures.',
     () => samplesOf('result', rooms.search.indexed),
   )
 }
@@ -209,7 +208,7 @@ function watchDatabase(figures: Metrics, rooms: Rooms): void {
     )
     figures.counter(
       'hawser_nats_refused_total',
-      'Messages on NATS that no other node said, or that came too late or twice.',
+      'Messages on NATS that no other node sent, or that came too late or twice.',
       () => rooms.bus.refused,
     )
   }

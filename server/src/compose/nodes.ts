@@ -5,7 +5,7 @@ import type { Audit } from '../domain/audit/audit.ts'
 import { cleanUpAfter } from '../domain/sessions/live-sessions.ts'
 import type { Foundation } from './foundation.ts'
 
-/** What other nodes wrote off and this one still has. */
+/** Devices or sessions that another node has written off in the database while this node still has them. */
 export interface Revivable {
   revive(): Promise<void>
 }

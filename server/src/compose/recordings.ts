@@ -1,38 +1,25 @@
-// Composition of what is recorded: the key that signs recordings, where they are stored, their quota, the
-// search over them, and the sweep that removes old ones and those of devices and namespaces that are gone.
+// Composition of recordings: their signing key, storage, quota, search, and the sweep of old and orphaned
+// ones.
 import path from 'node:path'
+import type { Nodes } from '../cluster/nodes.ts'
 import type { Config } from '../config.ts'
 import type { Audit } from '../domain/audit/audit.ts'
 import { recordingSweep } from '../domain/sessions/recording-sweep.ts'
 import { iso } from '../kit/clock.ts'
 import type { Log } from '../kit/log.ts'
+import type { JournalName } from '../recording/journal.ts'
 import { recordingKey } from '../recording/key.ts'
 import { recordingQuota, type QuotaParts } from '../recording/quota.ts'
 import { recordings, type Recordings } from '../recording/recordings.ts'
 import { diskStorage } from '../recording/storage/disk.ts'
-import type { Ledger } from '../recording/storage/object-storage.ts'
-import type { Search } from '../search/search.ts'
+import type { Ledger } from '../recording/storage/ledger.ts'
+import { search as startSearch, type Search } from '../search/search.ts'
+import { adopt, isAdopted } from '../storage/search/sqlite.ts'
 import type { Foundation } from './foundation.ts'
-import { openSearch } from './search.ts'
 
-export interface RecordingRooms {
-  readonly recordings: Recordings
-  /** The public half of the key that signs them. */
-  readonly recordingKey: string
-  /** Finished recordings that wait for their upload to the bucket. */
-  unsent(): number
-  readonly search: Search
-  /** Removes recordings that are too old or whose device or namespace was deleted. */
-  readonly sweepRecordings: () => Promise<void>
-}
-
-export async function openRecordings(foundation: Foundation, audit: Audit): Promise<RecordingRooms> {
+export async function openRecordings(foundation: Foundation, audit: Audit) {
   const { config, log, clock, stores, vault, background, disks, clustered, node, serving } = foundation
-  const key = await recordingKey({
-    kept: stores.recordingKeys,
-    vault,
-    now: () => iso(clock.now()),
-  })
+  const key = await recordingKey({ keys: stores.recordingKeys, vault, now: () => iso(clock.now()) })
   const unfinished = stores.unfinishedRecordings
   const ledger: Ledger | undefined =
     clustered && serving
@@ -45,7 +32,7 @@ export async function openRecordings(foundation: Foundation, audit: Audit): Prom
         }
       : undefined
   const storage = await recordingStorage(config, log, ledger)
-  // Owned before the recordings, and so closed after them: a stop closes open recordings and then sends them.
+  // Closes after the recordings: a stop finishes the open ones, and then the storage uploads them.
   if (Symbol.asyncDispose in storage) background.own(storage)
   const quota = quotaOf(config.HAWSER_RECORDING_QUOTA, stores)
   if (serving)
@@ -92,12 +79,30 @@ export async function openRecordings(foundation: Foundation, audit: Audit): Prom
   return { recordings: recorded, unsent, recordingKey: key.public_key, search, sweepRecordings }
 }
 
+export type RecordingRooms = Awaited<ReturnType<typeof openRecordings>>
+
+/** Closes recordings that a crash or another node's end cut off, in the background. */
+export function closeUnfinished(
+  { recordings: recorded, stores, clock, log, background }: Foundation & RecordingRooms,
+  nodes: Nodes | undefined,
+): void {
+  const closed: Parameters<Recordings['recover']>[0] = async (
+    { tenant_id, session_uid, channel },
+    ending,
+  ) => {
+    log.warn({ event: 'recording.closed', session: session_uid, channel, ending })
+    await stores.of(tenant_id).sessions.save(session_uid, { recorded: 1, index_at: iso(clock.now()) })
+  }
+  background.later('recording.recovery', () => recorded.recover(closed))
+  nodes?.onCleanup(() => background.later('recording.inheritance', () => recorded.inherit(closed)))
+}
+
 const mebi = 1024 * 1024
 const usualQuota_bytes = 10_000 * mebi
 
 /**
- * By default a namespace has the usual quota, or twice what it held when it was first measured: an upgrade
- * must not end the recordings of whoever had many before there was a quota. That is decided once and stored.
+ * By default a namespace has the usual quota, or twice what it held when first measured: an upgrade must not
+ * end recordings where there were many before. Decided once and stored.
  */
 function quotaOf(
   setting: Config['HAWSER_RECORDING_QUOTA'],
@@ -112,7 +117,7 @@ function quotaOf(
   }
 }
 
-/** A folder, or a store, whose code is loaded only then. */
+/** The code of a store is loaded only where it is used. */
 async function recordingStorage(config: Config, log: Log, ledger: Ledger | undefined) {
   const folder = path.join(config.HAWSER_DATA, 'recordings')
   const { HAWSER_RECORDINGS: place } = config
@@ -129,4 +134,40 @@ async function recordingStorage(config: Config, log: Log, ledger: Ledger | undef
     onDelayed: (err, { session_uid, channel }, again_ms) =>
       log.warn({ event: 'recording.unsent', session: session_uid, channel, again_ms, err }),
   })
+}
+
+/**
+ * The search over recordings. With SQLite its index is a file of its own, which is made anew where it is missing.
+ */
+async function openSearch(
+  { config, log, clock, stores, bus, background, disks, serving }: Foundation,
+  recordings: Pick<Recordings, 'read' | 'channels'>,
+): Promise<Search> {
+  const file = path.join(config.HAWSER_DATA, 'search.db')
+  if (!config.HAWSER_DATABASE && !isAdopted(file)) {
+    // Marked first: a crash in between repeats both.
+    await stores.searchQueue.markAll()
+    adopt(file)
+  }
+  const of = (name: JournalName | undefined) => ({ session: name?.session_uid, channel: name?.channel })
+  const searching = background.own(
+    startSearch({
+      place: config.HAWSER_DATABASE ? { url: config.HAWSER_DATABASE } : { file },
+      queue: stores.searchQueue,
+      journals: { read: recordings.read, list: recordings.channels },
+      clock,
+      // With SQLite the index shares the disk with the database, which needs the rest of it more.
+      hasRoom: () => config.HAWSER_DATABASE !== '' || disks === undefined || disks.data.state === 'ok',
+      onIndexed: (name, about) => log.debug({ event: 'search.indexed', ...of(name), ...about }),
+      onError: (err, name) => log.error({ event: 'search.failed', ...of(name), err }),
+      onGivenUp: ({ uid }) => log.error({ event: 'search.given-up', session: uid }),
+    }),
+  )
+  background.own(
+    bus.hear('namespace.changed', ({ tenant_id }) =>
+      background.later('search.settings', () => searching.namespaceChanged(tenant_id)),
+    ),
+  )
+  if (serving) searching.start()
+  return searching
 }

@@ -1,60 +1,101 @@
-// Composition of sessions: those that are live or kept, and the operations on them.
+// Composition of sessions: those that are live or detached, what a change ends in them, and the operations on them.
+import { sessionLimits } from '@hawser/contract/limits'
 import type { Audit } from '../domain/audit/audit.ts'
-import type { AllRules } from '../domain/callers/rules.ts'
+import type { Budgets } from '../domain/devices/budgets.ts'
 import { invitationStanding, sessionInvitations } from '../domain/sessions/invitations.ts'
-import { keptSessions, type KeptSessions } from '../domain/sessions/kept-sessions.ts'
-import { liveSessions, sessionName, type LiveSessions } from '../domain/sessions/live-sessions.ts'
-import { sessions, type SessionParts, type SessionWatching } from '../domain/sessions/sessions.ts'
+import { detachedSessions } from '../domain/sessions/detached-sessions.ts'
+import { closeLost, liveSessions, sessionName } from '../domain/sessions/live-sessions.ts'
+import { recordingRules } from '../domain/sessions/recordings.ts'
+import { rechecks, revocation, type Revocation } from '../domain/sessions/revocation.ts'
+import { searchRules } from '../domain/sessions/search.ts'
+import { sessions, type SessionParts } from '../domain/sessions/sessions.ts'
+import { terminals } from '../domain/sessions/terminals.ts'
 import { visits } from '../domain/sessions/visits.ts'
-import { watchTickets, type WatchTickets } from '../domain/sessions/watch-tickets.ts'
-import { minute_ms } from '../kit/clock.ts'
+import { watchTickets } from '../domain/sessions/watch-tickets.ts'
+import { iso } from '../kit/clock.ts'
+import { writeReport } from '../kit/write-behind.ts'
 import { emptyCast } from '../recording/frames.ts'
+import { parseQuery } from '../search/query.ts'
+import { deviceName } from '../tunnel/registry.ts'
+import { keyReader } from './access.ts'
 import type { EvidenceRooms } from './evidence.ts'
 import type { Foundation } from './foundation.ts'
+import type { RecordingRooms } from './recordings.ts'
 
-export interface LiveSessionRooms {
-  readonly live: LiveSessions
-  readonly kept: KeptSessions
-}
-
-export function openLiveSessions(
+export async function openLiveSessions(
   foundation: Foundation,
   { audit, sessionEvents }: Pick<EvidenceRooms, 'audit' | 'sessionEvents'>,
-): LiveSessionRooms {
-  const { stores, clock, node, register, bus, clustered, background, log } = foundation
-  const onError = (err: unknown): void => log.error({ event: 'session.unwritten', err })
-  const parts = { stores, audit, clock, node, onError }
+) {
+  const { database, stores, clock, node, register, bus, background, log } = foundation
+  // Live sessions of a SQLite file were this process's; on PostgreSQL they may be another node's.
+  if (database.name === 'sqlite') {
+    const now = iso(clock.now())
+    await closeLost({ stores, audit }, { last_seen: now, now })
+  }
+  const parts = { stores, audit, clock, node, ...writeReport(log, 'session') }
   const live = background.own(liveSessions({ ...parts, events: sessionEvents, register }))
   const isElsewhere = async (uid: string): Promise<boolean> =>
-    clustered && (await bus.seek(sessionName(uid))) !== undefined
-  return { live, kept: background.own(keptSessions({ ...parts, live, isElsewhere })) }
+    (await bus.seek(sessionName(uid))) !== undefined
+  return { live, detached: background.own(detachedSessions({ ...parts, live, isElsewhere })) }
 }
 
-export interface SessionRooms {
-  readonly rules: AllRules['sessions']
-  readonly watching: SessionWatching
-  readonly watchTickets: WatchTickets
+export type LiveSessionRooms = Awaited<ReturnType<typeof openLiveSessions>>
+
+export function openRevocation(
+  { database, bus, stores, clock, clustered, background }: Foundation,
+  { sweepRecordings }: RecordingRooms,
+  { stopsRecordings }: Budgets,
+): Revocation {
+  return background.own(
+    revocation({
+      bus,
+      stores,
+      later: background.later,
+      sweepRecordings,
+      clock,
+      stopsRecordings,
+      recheck: database.name === 'postgres' ? rechecks(bus, clustered) : undefined,
+    }),
+  )
 }
 
 export function openSessions(
-  { stores, bus, clock, vault, limiter, background }: Foundation,
-  parts: { readonly audit: Audit } & Pick<
-    SessionParts,
-    'stopsRecordings' | 'isConnected' | 'view' | 'recordings'
-  >,
-): SessionRooms {
+  { stores, bus, clock, vault, limiter, background, register, isHeld }: Foundation,
+  audit: Audit,
+  { recordings, search }: RecordingRooms,
+  parts: Pick<SessionParts, 'stopsRecordings' | 'view'>,
+) {
+  const given = { stores, audit, bus, clock }
   const tickets = watchTickets({ stores, vault, clock, invited: invitationStanding({ stores, clock }) })
-  const watched = background.own(visits({ audit: parts.audit, clock, later: background.later }))
-  const watching = sessions({ ...parts, stores, bus, clock, tickets, emptyCast, visits: watched })
-  const often = { max: 30, window_ms: 10 * minute_ms }
-  const invitations = sessionInvitations({
-    stores,
-    audit: parts.audit,
-    bus,
-    clock,
+  const watching = sessions({
+    ...parts,
+    ...given,
+    recordings,
+    isConnected: (uid) => isHeld(deviceName(uid)),
     tickets,
-    made: limiter('session invitations', often),
-    wrong: limiter('wrong session invitations', often),
+    emptyCast,
+    visits: background.own(visits({ audit, clock, later: background.later })),
   })
-  return { rules: { ...watching, ...invitations }, watching, watchTickets: tickets }
+  const invitations = sessionInvitations({
+    ...given,
+    tickets,
+    made: limiter('session invitations', sessionLimits.invitations),
+    wrong: limiter('wrong session invitations', sessionLimits.wrongInvitations),
+  })
+  const terminalRules = terminals({ stores, clock, bus, register, keys: keyReader })
+  return {
+    rules: {
+      sessions: { ...watching, ...invitations },
+      terminals: terminalRules,
+      recordings: {
+        ...recordingRules({ stores, audit, recordings }),
+        ...searchRules({ stores, audit, search, parse: parseQuery }),
+      },
+    },
+    watching,
+    watchTickets: tickets,
+    tickets: terminalRules.tickets,
+  }
 }
+
+export type SessionRooms = ReturnType<typeof openSessions>

@@ -1,28 +1,14 @@
 // Composition of audit streams: their rules, and what delivers them.
 import os from 'node:os'
+import { peopleLimits } from '@hawser/contract/limits'
 import { auditStreams } from '../domain/audit/audit-streams.ts'
 import type { Audit } from '../domain/audit/audit.ts'
-import { streamDelivery, type StreamDelivery } from '../domain/audit/stream-delivery.ts'
-import type { Rules } from '../domain/callers/rules.ts'
-import { minute_ms } from '../kit/clock.ts'
+import { streamDelivery } from '../domain/audit/stream-delivery.ts'
 import { receivers } from '../receivers/receivers.ts'
 import type { Foundation } from './foundation.ts'
 
-/** Test messages that a namespace may send. */
-const testsPerNamespace = { max: 10, window_ms: minute_ms }
-/** Changes of streams after which a namespace’s receivers are tried at once. */
-const attemptsPerNamespace = { max: 30, window_ms: minute_ms }
-
-export interface StreamRooms {
-  readonly rules: Rules<'auditStreams'>
-  readonly delivery: StreamDelivery
-}
-
-export function openStreams(foundation: Foundation, audit: Audit): StreamRooms {
-  const { config, stores, vault, clock, node, serving, self, limiter, log, background } = foundation
-  const { HAWSER_HTTP, HAWSER_HTTPS, HAWSER_SSH, HAWSER_METRICS, HAWSER_NODE_ADDRESS } = config
-  const listening = [HAWSER_HTTP, HAWSER_HTTPS, HAWSER_SSH, HAWSER_METRICS, HAWSER_NODE_ADDRESS]
-  const configured = listening.flatMap((where) => (where && 'port' in where ? where.port : []))
+export function openStreams(foundation: Foundation, audit: Audit) {
+  const { config, stores, vault, clock, node, serving, ports, limiter, log, background } = foundation
   const ownHost = config.HAWSER_URL ? new URL(config.HAWSER_URL).hostname : ''
   const shared = {
     stores,
@@ -31,7 +17,7 @@ export function openStreams(foundation: Foundation, audit: Audit): StreamRooms {
     clock,
     receivers: receivers({
       allow: config.HAWSER_STREAM_ALLOW,
-      ownPorts: () => [...configured, ...(self.ports?.() ?? [])],
+      ownPorts: () => [...ports],
       ownHost,
       hostName: ownHost || os.hostname(),
       clock,
@@ -49,9 +35,11 @@ export function openStreams(foundation: Foundation, audit: Audit): StreamRooms {
   )
   const rules = auditStreams({
     ...shared,
-    testsPerNamespace: limiter('audit stream tests', testsPerNamespace),
-    attemptsPerNamespace: limiter('audit stream attempts', attemptsPerNamespace),
+    testsPerNamespace: limiter('audit stream tests', peopleLimits.streamTests),
+    attemptsPerNamespace: limiter('audit stream attempts', peopleLimits.streamAttempts),
     wake: delivery.wake,
   })
   return { delivery, rules }
 }
+
+export type StreamRooms = ReturnType<typeof openStreams>

@@ -1,5 +1,5 @@
-// Composition of TLS: where the certificate comes from, and the listener that hands its connections to the
-// HTTP server, so that everything is served on both ports by the same code.
+// Composition of TLS: the certificate's source, and the listener that hands its connections to the HTTP
+// server, so that the same code serves both ports.
 import type { Server } from 'node:http'
 import { isIP } from 'node:net'
 import { ConfigError, publicListen, type Config } from '../config.ts'
@@ -25,9 +25,7 @@ export interface Tls extends Pick<TlsServer, 'port' | 'certificate' | 'refused' 
   readonly answer?: Renewal['answer'] | undefined
 }
 
-/**
- * Where the certificate comes from; undefined without TLS. Throws when the settings contradict each other.
- */
+/** Undefined without TLS. Throws when the settings contradict each other. */
 export function tlsSource(config: Config): TlsSource | undefined {
   const { HAWSER_TLS_CERT: chain, HAWSER_TLS_KEY: key, HAWSER_ACME_EMAIL: email } = config
   if ((chain === '') !== (key === ''))

@@ -1,9 +1,7 @@
-// Where container engines are, and whether the server may go there. The address comes from a user, so every
-// request to it is one that the server makes on someone's behalf: names are resolved here, at every
-// connection, every address they stand for is checked, and the connection goes to the checked address, so
-// that a name cannot change its mind in between. Loopback, link-local (cloud metadata) and unspecified
-// addresses, those of this machine's own interfaces, and its sockets are refused unless the administrator
-// allows them.
+// Where container engines are, and whether the server may go there. A user chooses the address, so names are
+// resolved at every connection, every address is checked, and the connection goes to the checked address,
+// which the name cannot change in between. Loopback, link-local (cloud metadata) and unspecified addresses,
+// those of this machine's own interfaces, and its sockets are refused unless the administrator allows them.
 import { isIP } from 'node:net'
 import { createSecureContext, type SecureContext } from 'node:tls'
 import type { ConnectorTls } from '@hawser/contract/connectors'
@@ -25,16 +23,13 @@ export interface EngineAddress {
 }
 
 export interface Engine {
-  /** Throws nothing: whether the engine may be reached, and can, is found out with every request. */
+  /** Never throws: each request checks whether the engine may be reached. */
   client(engine: EngineAddress, signal?: AbortSignal): EngineClient
-  /** What the engine says of itself. Throws an Error with a sentence that is safe to show. */
+  /** Throws an Error with a sentence that is safe to show. */
   info(engine: EngineAddress): Promise<Record<string, unknown>>
 }
 
-/**
- * Places that no engine of a user has, unless the administrator allows them. Private
- * networks are none of them.
- */
+/** Refused unless the administrator allows them. Private networks are not among them. */
 const refusedKinds: readonly AddressKind[] = ['forbidden', 'loopback', 'own']
 
 const socket = 'unix://'
@@ -78,14 +73,14 @@ export function engine({ allow }: { allow: readonly string[] }): Engine {
     client,
     async info(address) {
       const asked = client(address)
-      // Many things answer a question for info; only an engine tells the version of its interface.
+      // Many things answer a request for info; only an engine reports the version of its interface.
       await engineFacts(asked)
       return engineInfo(asked)
     },
   }
 }
 
-/** Made here and not by the request, so that what OpenSSL says of a bad key does not reach the caller. */
+/** Made here and not by the request, so that OpenSSL's words about a bad key do not reach the caller. */
 function contextOf(tls: ConnectorTls | undefined): SecureContext {
   try {
     // By name: among the other options of TLS are some that load code into this process.

@@ -1,7 +1,6 @@
-// Keeps every connector that is switched on connected, and its containers reachable: to the gateway each
-// running container is a device with a tunnel, whose other end is an SSH server here that speaks to the
-// engine. A connector that is changed is begun anew, one that is switched off or gone is let go, and its
-// containers are offline from then on.
+// Connects every enabled connector and makes its containers reachable: to the gateway each running container
+// is a device with a tunnel, whose other end is an SSH server here that speaks to the engine. A changed
+// connector begins anew; one that is disabled or gone is dropped, and its containers go offline.
 import { createPublicKey, type KeyObject } from 'node:crypto'
 import { duplexPair, type Duplex } from 'node:stream'
 import {
@@ -19,12 +18,11 @@ import type { Registry } from '../tunnel/registry.ts'
 import type { Tunnel, TunnelDevice } from '../tunnel/tunnel.ts'
 import type { Engine, EngineAddress } from './engine.ts'
 
-/** A connector that is switched on. */
 export interface WatchedConnector {
   readonly uid: string
   readonly tenant_id: string
   readonly engine: EngineAddress
-  /** By which its containers are known as devices. */
+  /** Identifies its containers as devices. */
   readonly identity: KeyObject
   readonly accept: boolean
 }
@@ -35,9 +33,8 @@ export interface ContainerDevice {
   readonly name: string
 }
 
-/** What becomes of containers in the namespace. */
 export interface ContainerDevices {
-  /** Makes devices of containers; gives those that are to be reached now. */
+  /** Makes devices of containers; returns those that are to be reached now. */
   settle(connector: WatchedConnector, found: Found, facts: EngineFacts): Promise<ContainerDevice[]>
 }
 
@@ -45,13 +42,13 @@ export interface SupervisorParts {
   engine: Engine
   connectors: {
     enabled(): Promise<readonly { tenant_id: string; uid: string }[]>
-    /** Undefined if it is not switched on. */
+    /** Undefined if it is disabled. */
     watched(tenant_id: string, uid: string): Promise<WatchedConnector | undefined>
     state(connector: WatchedConnector, state: string, message: string): Promise<void>
   }
   devices: ContainerDevices
   tunnels: Pick<Registry, 'offer' | 'seen'>
-  /** Whether the gateway is making this login at this moment; asked once. */
+  /** Whether the gateway is making this login at this moment; true once. */
   approve(device: TunnelDevice, login: { readonly user: string; readonly blob: Buffer }): Promise<boolean>
   /** False where another node follows the connectors. */
   leading(): boolean
@@ -59,13 +56,12 @@ export interface SupervisorParts {
 }
 
 export interface ConnectorSupervisor {
-  /** Looks at all of them: at the start, and when it is another node's turn to follow them. */
+  /** Starts all of them: at the start, and when it is this node's turn. */
   start(): Promise<void>
   /** The connector's settings changed, or it is gone. */
   changed(tenant_id: string, uid: string): void
-  /** Something about a device of the namespace changed: containers are looked at again. */
+  /** A device of the namespace changed: containers are examined again. */
   deviceChanged(tenant_id: string): void
-  /** The namespace is gone. */
   namespaceRemoved(tenant_id: string): void
   stop(): Promise<void>
 }
@@ -78,7 +74,7 @@ interface Running extends AsyncDisposable {
 export function connectorSupervisor(parts: SupervisorParts): ConnectorSupervisor {
   const { log } = parts
   const running = new Map<string, Running>()
-  /** What is being done to a connector; the next change waits for it. */
+  /** The change under way of each connector; the next one waits for it. */
   const changes = new Map<string, Promise<void>>()
   let stopping = false
 
@@ -127,7 +123,7 @@ function watch(parts: SupervisorParts, connector: WatchedConnector): Running {
   const client = parts.engine.client(connector.engine)
   const hostKey = privateKeyFrom(connector.identity)
   const tunnels = new Map<string, Tunnel>()
-  /** What the devices of containers are called, by the id of the container. */
+  /** Names of containers' devices, by the id of the container. */
   const names = new Map<string, string>()
 
   const close = (why: string, keep: ReadonlySet<string> = new Set()): void => {
@@ -220,7 +216,7 @@ function containerTunnel(
   }
 }
 
-/** As devices have it: PKCS#1. */
+/** PKCS#1, as devices have it. */
 export function publicPem(identity: KeyObject): string {
   return createPublicKey(identity).export({ type: 'pkcs1', format: 'pem' })
 }

@@ -72,7 +72,7 @@ export async function* documents(file: string): AsyncGenerator<Document> {
     try {
       value = JSON.parse(Buffer.concat(pieces).toString('utf8'))
     } catch {
-      // What the parser says would show a piece of the document, which may be a secret.
+      // The parser's message would show a piece of the document, which may be a secret.
       refuse(at, 'the document that begins here is not valid JSON.')
     }
     return isFields(value) ? value : refuse(at, 'here should be a document.')

@@ -3,8 +3,7 @@
 //   {"$oid": "65f0…"}   {"$numberInt": "1"}  {"$numberLong": "1"}  {"$numberDouble": "1.5"}
 //   {"$date": "2024-01-31T12:00:00Z"}  {"$date": {"$numberLong": "1706702400000"}}  {"$date": 1706702400000}
 //   {"$binary": {"base64": "…", "subType": "00"}}  {"$binary": "…", "$type": "00"}
-// What is absent or null reads as empty; what is there and has another type is refused with its name and
-// place.
+// An absent value, and null, read as empty; a value of another type is refused with its name and place.
 import { Failure } from '@hawser/contract/failures'
 
 export type Fields = Readonly<Record<string, unknown>>
@@ -45,7 +44,6 @@ export function reader(where: string, fields: Fields) {
     where,
     text,
     number,
-    /** How many there are. */
     count: Object.keys(fields).length,
     has: (name: string): boolean => own(name) !== undefined && own(name) !== null,
 
@@ -81,7 +79,7 @@ export function reader(where: string, fields: Fields) {
       return typeof base64 === 'string' ? Buffer.from(base64, 'base64') : refuse(name, 'binary')
     },
 
-    /** The fields of a document inside; none, if it is not there. */
+    /** Empty fields, if there is no such document. */
     inner(name: string) {
       const value = own(name)
       if (value !== undefined && value !== null && !isFields(value)) refuse(name, 'an object')

@@ -1,6 +1,6 @@
-// Imports another installation, a ShellHub. Everything happens in one transaction: what is only tried, meets
-// a problem or is broken off leaves nothing behind. What is here already, by its id, stays as it is, so that
-// a second run adds what is missing and changes nothing. Nothing gets in that the interface would refuse.
+// Imports a ShellHub in one transaction: a trial, a problem or an interruption leaves nothing behind. What
+// exists here, by its id, stays as it is, so that a second run adds only what is missing. Nothing gets in
+// that the interface would refuse.
 import { Failure } from '@hawser/contract/failures'
 import { audit, theAdministrator } from '../domain/audit/audit.ts'
 import type { Source } from './source.ts'
@@ -15,7 +15,7 @@ export interface ImportResult {
   readonly written: boolean
 }
 
-/** Thrown to have the transaction undone; known by its identity. */
+/** Thrown to roll back; recognised by its identity. */
 const undone = new Error('nothing is to be written')
 
 const stays: readonly (readonly [RegExp, string])[] = [
@@ -58,7 +58,7 @@ export async function importFrom(
   }
 }
 
-/** In the server's own audit log, and in that of each namespace that came. */
+/** In the server's own audit log, and in that of each imported namespace. */
 async function noteImport({ inside, parts, progress }: ImportRun): Promise<void> {
   const command = 'import shellhub'
   const record = { action: 'admin.command', target: { kind: 'command', id: command, name: command } } as const
@@ -70,7 +70,7 @@ async function noteImport({ inside, parts, progress }: ImportRun): Promise<void>
   )
 }
 
-/** Of chosen namespaces: who and what belongs to them. */
+/** For chosen namespaces: who and what belongs to them. */
 async function wanted(source: Source, { namespaces }: ImportOptions): Promise<Progress['wanted']> {
   if (namespaces.length === 0) return undefined
   const names = new Set(namespaces.map((name) => name.toLowerCase()))
@@ -100,7 +100,7 @@ async function trustTokens({ inside, report, options, parts, progress }: ImportR
 
 async function tellRest({ source, report }: ImportRun): Promise<void> {
   for (const name of await source.rest()) {
-    // People would sign in with less than they did, and nobody would notice.
+    // Otherwise sign-ins would silently require less than before.
     if (/mfa|factor/.test(name)) {
       report.problem(
         `${shown(name)}: second factors are kept there in a form that is not known; those who have one would sign in without.`,

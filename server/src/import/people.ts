@@ -1,6 +1,6 @@
-// People, namespaces and who is a member of which, of another installation. Ids, names and roles stay;
-// passwords go on to work (credentials.ts). Nobody gets in with less than they needed before: whose second
-// factor cannot be read has to set a new password by e-mail.
+// People, namespaces and memberships of another installation. Ids, names, roles and passwords
+// (credentials.ts) stay. Nobody gets in with less than before: a user whose second factor cannot be read has
+// to set a new password by e-mail.
 import { Role } from '@hawser/contract/access'
 import { patterns } from '@hawser/contract/fields'
 import type { FoundMember, FoundNamespace, FoundUser } from './source.ts'
@@ -15,7 +15,7 @@ import { free_devices } from '../domain/billing/subscriptions.ts'
 const fits = (pattern: string, text: string): boolean => new RegExp(pattern, 'u').test(text)
 const longest_name = 64
 const base32Secret = /^[A-Z2-7]{16,128}$/
-/** Not a hash, which could never be typed. */
+/** No hash, which could never be typed. */
 const plainCode = /^(?!\$)(?![0-9a-fA-F]{64}$)[\w-]{6,64}$/
 
 export async function importPeople(run: ImportRun): Promise<void> {
@@ -52,14 +52,11 @@ async function importUser(run: ImportRun, user: FoundUser): Promise<void> {
   if (taken.length > 0) {
     const other = await inside.users.findByUsername(username)
     const alike = other?.username === username && other.email === email
-    // Anybody can register with both. The address says who somebody is once it is confirmed.
+    // Anybody can register with both. Only a confirmed address identifies a person.
     const same = alike && other.confirmed === 1 && other.former_email === null
     if (same && run.options.samePeople) {
       progress.people.set(user.id, other.id)
-      report.note(
-        'People who are here already keep the password and the second factor that they have here',
-        username,
-      )
+      report.note('Existing users keep their password and second factor', username)
       return report.count('users', 'there')
     }
     const value = taken.includes('username')
@@ -113,7 +110,7 @@ async function importUser(run: ImportRun, user: FoundUser): Promise<void> {
     ])
     if (codes.size < user.mfa.codes.length)
       report.note(
-        'People whose recovery codes cannot be moved; the codes of their second factor go on to work',
+        'People whose recovery codes cannot be moved; the codes of their second factor keep working',
         username,
       )
   }
@@ -181,7 +178,7 @@ async function importMember(
   }
   const user_id = progress.people.get(member.id)
   if (user_id === undefined) {
-    report.note('Members who are not among the people stay behind', name)
+    report.note('Members without a user stay behind', name)
     return report.count('members', 'left')
   }
   if (await inside.namespaces.member(tenant_id, user_id)) return report.count('members', 'there')
@@ -190,7 +187,6 @@ async function importMember(
     report.problem(`${where}: ${shown(member.role)} is no role that a member can have.`)
     return report.count('members', 'left')
   }
-  // A namespace has one owner.
   const role = found === 'owner' && user_id !== owner ? 'administrator' : found
   if (role !== found)
     report.note('Owners of namespaces that have another owner here become administrators', name)

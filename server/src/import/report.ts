@@ -1,7 +1,6 @@
-// What a move from another installation did or would do: how many of each kind, what stands against it, and
-// what whoever moves should know. A problem is something that would not be here as it was there; nothing is
-// written while there is one, unless it was said that such things are to be left out. What is told is
-// bounded, however much goes wrong.
+// The result of an import, or of its trial: counts per kind, problems, and notes. A problem is something that
+// would differ from before; nothing is written while there is one, unless such things are to be left out. The
+// report's size is bounded.
 
 export const kinds = [
   'users',
@@ -19,7 +18,7 @@ const most_problems = 100
 const most_examples = 5
 const longest_name = 60
 
-/** A name from elsewhere: what could play tricks with a terminal is not shown. */
+/** Without characters that could manipulate a terminal. */
 export function shown(text: string): string {
   const short = text.length > longest_name ? `${text.slice(0, longest_name)}…` : text
   return `"${short.replaceAll(/[\p{Cc}\p{Cf}\p{Co}\p{Zl}\p{Zp}]/gu, '?')}"`
@@ -45,7 +44,7 @@ export function importReport() {
       return problemCount
     },
 
-    /** `sentence` is about all that it is said of; who they are is counted, and a few are named. */
+    /** `sentence` covers all cases; the affected are counted, and a few are named. */
     note(sentence: string, who?: string): void {
       const told = notes.get(sentence) ?? { n: 0, examples: [] }
       told.n++

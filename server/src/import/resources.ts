@@ -1,7 +1,6 @@
-// What is in the namespaces of another installation: devices, public keys, firewall rules, API keys. A device
-// keeps its uid, which its agent's next call makes again from the same identity, key and namespace: so it is
-// known at once, by its name and as accepted. An API key is known by the same hash here as there. Patterns
-// have to pass our own check.
+// Devices, public keys, firewall rules and API keys of another installation. A device keeps its uid, which
+// its agent's next call derives from the same identity, key and namespace, so it is recognised at once, with
+// name and status. An API key has the same hash in both. Patterns have to pass our own check.
 import { Role } from '@hawser/contract/access'
 import { deviceStatuses } from '@hawser/contract/devices'
 import { Failure } from '@hawser/contract/failures'
@@ -9,7 +8,7 @@ import { patterns, type StoredFilter } from '@hawser/contract/fields'
 import type { FoundApiKey, FoundDevice, FoundFilter, FoundFirewallRule, FoundPublicKey } from './source.ts'
 import { iso } from '../kit/clock.ts'
 import { deviceUid } from '../kit/ids.ts'
-import { factText, freshDevice, infoColumns, nameFrom } from '../domain/devices/enrolment.ts'
+import { factText, freshDevice, infoColumns, nameFrom } from '../domain/devices/device-facts.ts'
 import { shown, type Kind } from './report.ts'
 import type { ImportRun } from './run.ts'
 import { requireRoom } from '../domain/access/firewall-rules.ts'
@@ -31,7 +30,7 @@ export async function importResources(run: ImportRun): Promise<void> {
 type Result = 'moved' | 'there' | 'left'
 
 /**
- * Does the work for what belongs to a namespace that is here; a refusal of it is a problem, and it is left
+ * Runs the work for what belongs to an existing namespace. A refusal is a problem, and its subject is left
  * out.
  */
 async function inPlace<T extends { readonly where: string; readonly tenant_id: string }>(
@@ -143,8 +142,7 @@ async function importPublicKey({ inside, parts }: ImportRun, key: FoundPublicKey
 
 async function importFirewallRule({ inside }: ImportRun, rule: FoundFirewallRule): Promise<Result> {
   const action = (['allow', 'deny'] as const).find((known) => known === rule.action)
-  if (!action || !rule.filter)
-    return refuse('the firewall rule is kept in a form that is not known; make it anew.')
+  if (!action || !rule.filter) return refuse('the form of the firewall rule is unknown; create it again.')
   const filter = storedFilter(rule.filter)
   const wanted = {
     action,
@@ -155,7 +153,7 @@ async function importFirewallRule({ inside }: ImportRun, rule: FoundFirewallRule
     username: pattern('username', rule.username),
   }
   const mine = inside.of(rule.tenant_id).firewall
-  // Rules have no id that both know: one that says the same is the same.
+  // Rules have no common id, so equal content means the same rule.
   const others = await mine.all()
   const same = others.some((row) =>
     (Object.keys(wanted) as (keyof typeof wanted)[]).every((field) => row[field] === wanted[field]),
@@ -171,7 +169,7 @@ async function importFirewallRule({ inside }: ImportRun, rule: FoundFirewallRule
 
 async function importApiKey({ inside, parts, progress }: ImportRun, key: FoundApiKey): Promise<Result> {
   const { hash, tenant_id, name } = key
-  if (!fits(patterns.hex64, hash)) refuse(`the API key ${shown(name)} is kept in a form that is not known.`)
+  if (!fits(patterns.hex64, hash)) refuse(`the API key ${shown(name)} has an unknown form.`)
   const place = await inside.callers.namespaceOfKey(hash)
   if (place === tenant_id) return 'there'
   if (place !== undefined) refuse(`the API key ${shown(name)} is in another namespace here.`)
@@ -181,7 +179,7 @@ async function importApiKey({ inside, parts, progress }: ImportRun, key: FoundAp
   const created_by = progress.people.get(key.created_by)
   if (created_by === undefined || !(await inside.namespaces.member(tenant_id, created_by)))
     return refuse(
-      `whoever made the API key ${shown(name)} is no member any more, so it could not be used here; make a new one.`,
+      `the creator of the API key ${shown(name)} is no longer a member, so it could not be used here; create a new one.`,
     )
   const mine = inside.of(tenant_id).apiKeys
   if (await mine.find(name))

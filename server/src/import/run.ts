@@ -1,4 +1,4 @@
-// What one run of an import works with, and what its steps tell each other.
+// The parts and the state that the steps of an import share.
 import type { KeyReader } from '../domain/access/public-keys.ts'
 import type { Clock } from '../kit/clock.ts'
 import type { Vault } from '../kit/secrets.ts'
@@ -11,24 +11,21 @@ export interface ImporterParts {
   vault: Vault
   clock: Clock
   keys: KeyReader
-  /** Whether there is a payment provider. */
   billed: boolean
 }
 
 export interface ImportOptions {
-  /** Find out and write nothing. */
   readonly dryRun: boolean
-  /** Go on without what cannot be moved. */
+  /** Leave out what cannot be moved. */
   readonly leaveOut: boolean
-  /** Somebody here with the same username and e-mail address is the same person. */
+  /** A user with the same username and e-mail address is the same person. */
   readonly samePeople: boolean
-  /** Only these, by name; empty: all. */
+  /** By name; empty: all. */
   readonly namespaces: readonly string[]
-  /** ShellHub's: what it signed for devices of these namespaces counts here. */
+  /** Tokens that ShellHub signed for devices of these namespaces count here. */
   readonly signingKey: { readonly fingerprint: string; readonly public_key: string } | undefined
 }
 
-/** What one run works with. */
 export interface ImportRun {
   readonly inside: StoresInTransaction
   readonly source: Source
@@ -38,13 +35,12 @@ export interface ImportRun {
   readonly progress: Progress
 }
 
-/** Where everybody and everything has its place here. */
 export interface Progress {
   /** From the id there to the id here. */
   readonly people: Map<string, string>
   /** Tenant ids of namespaces that are here now. */
   readonly namespaces: Set<string>
-  /** Of those that were left out, and with them everything in them. */
+  /** Left out, with everything in them. */
   readonly left: Set<string>
   /** Undefined: everybody and everything. */
   readonly wanted: { readonly tenants: ReadonlySet<string>; readonly people: ReadonlySet<string> } | undefined

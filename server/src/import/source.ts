@@ -1,6 +1,5 @@
-// What is found in another installation, in one form whichever database it was read from. Only what can be
-// moved is here; nothing of it has been checked against our rules. `where` says where it stood, for whoever
-// has to look at it.
+// The movable content of another installation, in one form for every database, not yet checked against our
+// rules. `where` says where it was found.
 
 interface Found {
   /** `users.json, line 3`, or `users 7f3c…`. */
@@ -89,7 +88,7 @@ export interface FoundFirewallRule extends Found {
   readonly priority: number
   readonly source_ip: string
   readonly username: string
-  /** Undefined: it stands there in a form that we do not know. */
+  /** Undefined: a form that we do not know. */
   readonly filter: FoundFilter | undefined
 }
 
@@ -106,9 +105,8 @@ export interface FoundApiKey extends Found {
   readonly updated_at: string | undefined
 }
 
-/** Everything can be read more than once, and is read piece by piece. */
+/** Can be read more than once, piece by piece. */
 export interface Source extends AsyncDisposable {
-  /** For the head of the report. */
   readonly title: string
   users(): AsyncIterable<FoundUser>
   namespaces(): AsyncIterable<FoundNamespace>
@@ -116,6 +114,6 @@ export interface Source extends AsyncDisposable {
   publicKeys(): AsyncIterable<FoundPublicKey>
   firewallRules(): AsyncIterable<FoundFirewallRule>
   apiKeys(): AsyncIterable<FoundApiKey>
-  /** The names of collections or tables that have something and are none of the above. */
+  /** Other collections or tables that are not empty. */
   rest(): Promise<string[]>
 }

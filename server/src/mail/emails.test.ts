@@ -1,4 +1,4 @@
-// What our e-mails say: the links and codes that the flows rely on, in text and in HTML, and that a
+// The texts of our e-mails: the links and codes that the flows rely on, in text and in HTML, and that a
 // hostile name can add nothing to either.
 import { describe, expect, test } from 'vitest'
 import {
@@ -31,15 +31,18 @@ describe('every e-mail', () => {
     ['MFA reset', reset, 24],
     ['a new address', confirming, 72],
     ['a change', changed, 72],
-  ])('%s: names the person, how long it is valid and what to do if one did not ask', (_, email, hours) => {
-    expect(email.to).toEqual({ name: 'Olga Ørsted', address: 'olga@example.com' })
-    for (const body of [email.text, email.html]) {
-      expect(body).toContain('Hello Olga Ørsted,')
-      expect(body).toContain(`valid for ${hours} hours`)
-      expect(body).toContain('If you did not ask for')
-    }
-    expect(email.html).not.toMatch(/<(table|script|style|img|link)\b/)
-  })
+  ])(
+    '%s: names the person, how long it is valid and what to do with an e-mail that was not requested',
+    (_, email, hours) => {
+      expect(email.to).toEqual({ name: 'Olga Ørsted', address: 'olga@example.com' })
+      for (const body of [email.text, email.html]) {
+        expect(body).toContain('Hello Olga Ørsted,')
+        expect(body).toContain(`valid for ${hours} hours`)
+        expect(body).toContain('If you did not request')
+      }
+      expect(email.html).not.toMatch(/<(table|script|style|img|link)\b/)
+    },
+  )
 })
 
 describe('links', () => {

@@ -1,7 +1,7 @@
-// The e-mails that the server sends, as plain values: recipient, subject, text and HTML. These functions are
-// pure; mailer.ts sends. Names and addresses that people entered are put on one line and escaped. They can
-// add neither a line to the text, nor an element to the HTML, nor a link: anyone can register with someone
-// else's address, and the e-mail must not carry their words to that person.
+// The server's e-mails as plain values: recipient, subject, text and HTML. Pure; mailer.ts sends. Names and
+// addresses that people entered are put on one line and escaped, and can add neither a line, nor an element,
+// nor a link: anyone can register with someone else's address, and the e-mail must not carry their words to
+// that person.
 import { escapeHtml } from '../kit/html.ts'
 import { oneLine } from '../kit/log.ts'
 
@@ -13,7 +13,6 @@ export interface Email {
 }
 
 interface Recipient {
-  /** The e-mail address. */
   readonly to: string
   readonly name: string
   /** Where the console is; links are built on it. */
@@ -30,17 +29,13 @@ export function activationEmail(about: Recipient & ForAccount & { readonly email
   return email(about, {
     subject: 'Confirm your account',
     parts: [
-      {
-        say: `An account with the user name ${userName(about)} was made for this e-mail address. Please confirm that it is yours:`,
-      },
+      `An account with the user name ${userName(about)} was created for this e-mail address. Please confirm that the address is yours:`,
       {
         link: link(about.url, 'validation-account', { email: about.email, token: about.token }),
         label: 'Confirm the account',
       },
-      { say: 'The link is valid for 24 hours and works once.' },
-      {
-        say: 'If you did not ask for an account, or this is not your user name, ignore this e-mail: without this confirmation the account cannot be used.',
-      },
+      'The link is valid for 24 hours and works once.',
+      'If you did not request an account, or this is not your user name, ignore this e-mail: the account cannot be used until the address is confirmed.',
     ],
   })
 }
@@ -49,15 +44,13 @@ export function recoveryEmail(about: Recipient & { readonly id: string; readonly
   return email(about, {
     subject: 'Choose a new password',
     parts: [
-      { say: 'Someone, probably you, asked to choose a new password for your account. You can do so here:' },
+      'Someone, probably you, asked to reset the password of your account. Choose a new one here:',
       {
         link: link(about.url, 'update-password', { id: about.id, token: about.token }),
         label: 'Choose a new password',
       },
-      { say: 'The link is valid for 24 hours and works once.' },
-      {
-        say: 'If you did not ask for it, you need not do anything: your password stays as it is, and only you have got this link.',
-      },
+      'The link is valid for 24 hours and works once.',
+      'If you did not request this, ignore this e-mail: your password does not change, and nobody else received this link.',
     ],
   })
 }
@@ -69,18 +62,12 @@ export function mfaResetEmail(
   return email(about, {
     subject: `Your code to turn off the second factor (${here} address)`,
     parts: [
-      {
-        say: 'Someone, probably you, asked to turn off the second factor of your account. The code for this address is:',
-      },
+      'Someone, probably you, asked to turn off the second factor of your account. Your code:',
       { code: about.code },
-      {
-        say: `This is your ${here} address. Another code went to your ${there} address, and both are needed here:`,
-      },
+      `This is your ${here} address. Another code went to your ${there} address. Enter both here:`,
       { link: link(about.url, 'reset-mfa', { id: about.id }), label: 'Turn off the second factor' },
-      { say: 'The codes are valid for 24 hours and work once.' },
-      {
-        say: 'If you did not ask for it, give the codes to nobody; your second factor then stays on.',
-      },
+      'The codes are valid for 24 hours and work once.',
+      'If you did not request this, do not share the codes; your second factor stays on.',
     ],
   })
 }
@@ -89,16 +76,10 @@ export function confirmAddressEmail(about: Recipient & ForAccount): Email {
   return email(about, {
     subject: 'Confirm your new e-mail address',
     parts: [
-      {
-        say: `This address was given as an address of the account with the user name ${userName(about)} on this server. Please confirm that it is yours:`,
-      },
+      `The account with the user name ${userName(about)} on this server now uses this e-mail address. Please confirm that the address is yours:`,
       { link: link(about.url, 'confirm-email', { token: about.token }), label: 'Confirm the address' },
-      {
-        say: 'The link is valid for 72 hours and works once. Until then, e-mails about the account go to the address before.',
-      },
-      {
-        say: 'If you did not ask for it, or this is not your user name, ignore this e-mail: without this confirmation the address does not count.',
-      },
+      'The link is valid for 72 hours and works once. Until you confirm, e-mails about the account go to the previous address.',
+      'If you did not request this, or this is not your user name, ignore this e-mail: the address is not used until it is confirmed.',
     ],
   })
 }
@@ -115,17 +96,11 @@ export function changedEmail(
   return email(about, {
     subject: about.changed.map((one) => happened[one]).join('. '),
     parts: [
-      {
-        say: `${about.changed.map((one) => `${happened[one]}. `).join('')}If that was you, you need not do anything.`,
-      },
-      { say: 'If you did not ask for it, somebody else is signed in as you. Take it back here:' },
-      { link: link(about.url, 'undo-change', { token: about.token }), label: 'Take it back' },
-      {
-        say: 'That puts your addresses and your second factor back as they were before, and ends every sign-in. The link is valid for 72 hours and works once.',
-      },
-      {
-        say: 'Afterwards choose a new password, and look through the API keys and public keys of your namespaces.',
-      },
+      `${about.changed.map((one) => `${happened[one]}. `).join('')}If that was you, no action is needed.`,
+      'If you did not request this, somebody else is signed in as you. Undo the change here:',
+      { link: link(about.url, 'undo-change', { token: about.token }), label: 'Undo the change' },
+      'This restores your addresses and your second factor, and signs you out everywhere. The link is valid for 72 hours and works once.',
+      'Then choose a new password, and check the API keys and public keys of your namespaces.',
     ],
   })
 }
@@ -134,13 +109,9 @@ export function undoneEmail(about: Recipient): Email {
   return email(about, {
     subject: 'This address was removed from an account',
     parts: [
-      {
-        say: 'A change was taken back with the link that went to the address before, so this is no longer an address of the account.',
-      },
-      { say: 'Every sign-in to the account has ended. E-mails about it go to the address before.' },
-      {
-        say: 'If the account is yours and you do not know who took the change back, ask the people who run this server.',
-      },
+      'A change was undone with the link that was sent to the previous address, so the account no longer uses this address.',
+      'The account is signed out everywhere. E-mails about it go to the previous address.',
+      'If the account is yours and you do not know who undid the change, contact the administrator of this server.',
     ],
   })
 }
@@ -158,28 +129,25 @@ export function invitationEmail(
   return email(about, {
     subject: `You are invited to ${about.namespace}`,
     parts: [
-      { say: `${inviter} invites you to the namespace ${about.namespace} on this server, as ${about.role}.` },
+      `${inviter} invites you to the namespace ${about.namespace} on this server, as ${about.role}.`,
       {
         // The fragment is sent to no server, so the token is in no log.
         link: `${about.url.replace(/\/+$/, '')}/invitation#${about.token}`,
-        label: 'Look at the invitation',
+        label: 'View the invitation',
       },
-      {
-        say: `The link is valid until ${about.expires_at.slice(0, 10)} (UTC) and works once, for this e-mail address alone.`,
-      },
-      { say: 'If you do not know what this is about, you need not do anything. Give the link to nobody.' },
+      `The link is valid until ${about.expires_at.slice(0, 10)} (UTC) and works once, only for this e-mail address.`,
+      'If you did not expect this invitation, ignore this e-mail. Do not share the link.',
     ],
   })
 }
 
-/** A data budget, as an e-mail names it. */
 interface UsedBudget {
   readonly device: { readonly uid: string; readonly name: string } | undefined
   readonly tag: string | undefined
   readonly used: number
   readonly bytes: number
   readonly isOver: boolean
-  /** What it stops when it is used up. */
+  /** The things that a used-up budget stops. */
   readonly stops: readonly ('recordings' | 'updates')[]
 }
 
@@ -187,7 +155,6 @@ export function budgetsEmail(
   about: Recipient & {
     readonly namespace: string
     readonly budgets: readonly UsedBudget[]
-    /** So many more budgets that are not named. */
     readonly more: number
   },
 ): Email {
@@ -197,14 +164,12 @@ export function budgetsEmail(
   const several = about.budgets.length + about.more > 1
   return email(about, {
     subject: several
-      ? `Data budgets of ${about.namespace} are ${over.length === 0 ? what(false) : 'used up or nearly so'}`
+      ? `Data budgets of ${about.namespace} are ${over.length === 0 ? what(false) : 'used up or nearly used up'}`
       : `A data budget of ${about.namespace} is ${what(only?.isOver ?? false)}`,
     parts: [
-      ...about.budgets.map((budget) => ({ say: `${nameOf(budget)}: ${usedOf(budget)}` })),
-      ...(about.more > 0 ? [{ say: `And ${about.more} more.` }] : []),
-      {
-        say: 'Devices stay connected and sessions go on. Every month begins anew, by UTC. The devices are here:',
-      },
+      ...about.budgets.map((budget) => `${nameOf(budget)}: ${usedOf(budget)}`),
+      ...(about.more > 0 ? [`And ${about.more} more.`] : []),
+      'Devices stay connected and sessions continue. Usage is reset at the start of each month (UTC). The devices are here:',
       { link: `${about.url.replace(/\/+$/, '')}/devices`, label: 'Devices' },
     ],
   })
@@ -216,12 +181,8 @@ export function extraSubscriptionEmail(
   return email(about, {
     subject: `Duplicate subscription of ${about.namespace} cancelled`,
     parts: [
-      {
-        say: `The namespace ${named(about.namespace, 'that you own')} had more than one subscription. One is enough, so we cancelled the duplicate (${oneLine(about.subscription_id)}).`,
-      },
-      {
-        say: 'The payment provider credits the unused time to your next invoice. For a refund of earlier payments, ask the operator of this server and name the number above. Your subscription and its invoices are here:',
-      },
+      `The namespace ${named(about.namespace, 'that you own')} had more than one subscription. One is enough, so we cancelled the duplicate (${oneLine(about.subscription_id)}).`,
+      'The payment provider credits the unused time to your next invoice. For a refund of earlier payments, ask the operator of this server and name the number above. Your subscription and its invoices are here:',
       { link: `${about.url.replace(/\/+$/, '')}/billing`, label: 'Billing' },
     ],
   })
@@ -238,7 +199,7 @@ const named = (name: string, otherwise: string): string => {
   return line === '' || looksLikeLink(line) ? otherwise : line
 }
 
-/** The user name of an account. Dots are in brackets where a mail program might make a link of it. */
+/** Dots are in brackets where a mail program might make a link of the name. */
 function userName({ to, username }: Recipient & ForAccount): string {
   const line = oneLine(username).slice(0, 64)
   return line !== to && looksLikeLink(line) ? line.replaceAll('.', '[.]') : line
@@ -248,7 +209,7 @@ function usedOf({ used, bytes, isOver, stops }: UsedBudget): string {
   const share = Math.floor((used / bytes) * 100)
   const stopped = { recordings: 'sessions are not recorded', updates: 'agents are not updated' }
   const now = isOver ? stops.map((one) => stopped[one]).join(' and ') : ''
-  return `${amount(used)} of ${amount(bytes)} (${share} %) in this month.${now ? ` From now on ${now}.` : ''}`
+  return `${amount(used)} of ${amount(bytes)} (${share} %) this month.${now ? ` Until the month ends, ${now}.` : ''}`
 }
 
 const units = ['bytes', 'kB', 'MB', 'GB', 'TB', 'PB'] as const
@@ -260,34 +221,33 @@ function amount(bytes: number): string {
   return `${power === 0 ? value : value.toFixed(1)} ${units[power]}`
 }
 
-/** The e-mails of one installation: all links point at `url`. */
-export function emails(url: string) {
-  return {
-    activation: (about: Omit<Parameters<typeof activationEmail>[0], 'url'>): Email =>
-      activationEmail({ ...about, url }),
-    recovery: (about: Omit<Parameters<typeof recoveryEmail>[0], 'url'>): Email =>
-      recoveryEmail({ ...about, url }),
-    confirmAddress: (about: Omit<Parameters<typeof confirmAddressEmail>[0], 'url'>): Email =>
-      confirmAddressEmail({ ...about, url }),
-    changed: (about: Omit<Parameters<typeof changedEmail>[0], 'url'>): Email =>
-      changedEmail({ ...about, url }),
-    invitation: (about: Omit<Parameters<typeof invitationEmail>[0], 'url'>): Email =>
-      invitationEmail({ ...about, url }),
-    undone: (about: Omit<Parameters<typeof undoneEmail>[0], 'url'>): Email => undoneEmail({ ...about, url }),
-    budgets: (about: Omit<Parameters<typeof budgetsEmail>[0], 'url'>): Email =>
-      budgetsEmail({ ...about, url }),
-    extraSubscription: (about: Omit<Parameters<typeof extraSubscriptionEmail>[0], 'url'>): Email =>
-      extraSubscriptionEmail({ ...about, url }),
-    mfaReset: (about: Omit<Parameters<typeof mfaResetEmail>[0], 'url'>): Email =>
-      mfaResetEmail({ ...about, url }),
-  }
+const all = {
+  activation: activationEmail,
+  recovery: recoveryEmail,
+  confirmAddress: confirmAddressEmail,
+  changed: changedEmail,
+  invitation: invitationEmail,
+  undone: undoneEmail,
+  budgets: budgetsEmail,
+  extraSubscription: extraSubscriptionEmail,
+  mfaReset: mfaResetEmail,
 }
-export type Emails = ReturnType<typeof emails>
 
-type Part =
-  | { readonly say: string }
-  | { readonly code: string }
-  | { readonly link: string; readonly label: string }
+export type Emails = {
+  readonly [K in keyof typeof all]: (about: Omit<Parameters<(typeof all)[K]>[0], 'url'>) => Email
+}
+
+/** All links point at `url`. */
+export function emails(url: string): Emails {
+  const withUrl = Object.entries(all).map(([kind, write]) => [
+    kind,
+    (about: object) => write({ ...about, url } as never),
+  ])
+  return Object.fromEntries(withUrl) as Emails
+}
+
+/** A text is a paragraph. */
+type Part = string | { readonly code: string } | { readonly link: string; readonly label: string }
 
 function email(about: Recipient, { subject, parts }: { subject: string; parts: readonly Part[] }): Email {
   const greeting = greet(about.name)
@@ -304,13 +264,13 @@ function email(about: Recipient, { subject, parts }: { subject: string; parts: r
   }
 }
 
-/** A name that a mail program would turn into a link is left out: it is an advertisement, not a name. */
+/** A name that a mail program would turn into a link is left out: it is an advertisement. */
 function greet(name: string): string {
   const line = oneLine(name)
   return line === '' || looksLikeLink(line) ? 'Hello,' : `Hello ${line},`
 }
 
-/** Whether a mail program might make a link of the name; or it is too long to be one. */
+/** Also true of names that are too long to be one. */
 function looksLikeLink(line: string): boolean {
   return line.length > 64 || /[/\\@:]|\p{L}\.\p{L}{2}/u.test(line)
 }
@@ -323,7 +283,7 @@ function link(url: string, place: string, query: Readonly<Record<string, string>
 }
 
 function inText(part: Part): string {
-  if ('say' in part) return part.say
+  if (typeof part === 'string') return part
   return 'code' in part ? part.code : part.link
 }
 
@@ -336,11 +296,10 @@ const digits =
   'margin:0 0 20px;font-family:ui-monospace,Menlo,Consolas,monospace;font-size:26px;letter-spacing:3px;font-weight:600'
 
 function inHtml(part: Part): string {
-  if ('say' in part) return paragraph(part.say)
+  if (typeof part === 'string') return paragraph(part)
   if ('code' in part) return `<p style="${digits}">${escapeHtml(part.code)}</p>`
   const href = escapeHtml(part.link)
-  // The link is also written out, for programs that show no buttons and for people who look before they
-  // press.
+  // The link is also written out, for programs that show no buttons and for people who check a link first.
   return `<p style="margin:0 0 12px"><a href="${href}" style="${button}">${escapeHtml(part.label)}</a></p>
 <p style="margin:0 0 20px;font-size:13px;word-break:break-all"><a href="${href}" style="color:#0b5c7a">${href}</a></p>`
 }

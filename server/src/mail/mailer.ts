@@ -1,8 +1,7 @@
-// The mailer sends an e-mail by SMTP or stores it as an .eml file in the outbox folder. No e-mail is lost
-// without an error: the mailer stores it when there is no mail server, and also when the mail server is
-// unreachable, too slow or refuses. The mailer never logs the content of an e-mail (links, codes) nor the
-// address of the mail server with its password, because both are secrets. In the outbox they are in clear, so
-// only its owner may read it.
+// The mailer sends an e-mail by SMTP or stores it as an .eml file in the outbox folder: without a mail
+// server, and when that is unreachable, too slow or refuses, so that none is lost without an error. Contents
+// (links, codes) and the mail server's address with its password are never logged. In the outbox they are in
+// clear, so only its owner may read it.
 import { randomBytes } from 'node:crypto'
 import { chmod, mkdir, open, rename, rm } from 'node:fs/promises'
 import path from 'node:path'
@@ -34,7 +33,7 @@ const retryAfter_ms = 1 * second_ms
 /** How long running deliveries get when the server stops; then the e-mails are stored. */
 const drain_ms = 5 * second_ms
 const mostConnections = 2
-/** E-mails that may wait for a slow mail server; further ones go straight to the outbox. */
+/** Further ones go straight to the outbox. */
 const mostWaiting = 100
 
 export type Mailer = ReturnType<typeof mailer>

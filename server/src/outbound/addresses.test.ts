@@ -1,5 +1,4 @@
-// What kind of place an address is, in every spelling; and that a name is refused for any
-// one of its addresses.
+// The kinds of addresses, in every spelling; and that a name is refused for any one of its addresses.
 import { networkInterfaces } from 'node:os'
 import { describe, expect, test } from 'vitest'
 import { AddressRefused, checkedAddress, kindOf } from './addresses.ts'

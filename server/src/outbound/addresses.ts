@@ -1,6 +1,6 @@
-// What kind of place an address is, for connections that the server makes on somebody's behalf: connectors to
-// container engines, and audit streams. Whoever may name a host may otherwise use the server to reach what
-// only the server can reach. Addresses are told apart here; who may go where, each room decides by itself.
+// Kinds of addresses, for connections that the server makes on somebody's behalf: connectors to container
+// engines, and audit streams. Otherwise a person who may name a host could use the server to reach what only
+// the server can reach. Addresses are told apart here; who may go where, each room decides by itself.
 //   forbidden   link-local (cloud metadata), unspecified, multicast, broadcast and reserved
 //   loopback    127.0.0.0/8 and ::1
 //   own         an address of this machine's own interfaces
@@ -28,12 +28,12 @@ const forbidden = listOf(
     ['0.0.0.0', 8],
     ['169.254.0.0', 16],
     ['224.0.0.0', 3],
-    // Where some clouds tell their machines secrets.
+    // Secrets of machines in some clouds.
     ['100.100.100.200', 32],
     ['192.0.0.192', 32],
   ],
   [
-    // Unspecified, and IPv4 in the oldest way to embed it, which no network routes.
+    // Unspecified, and the oldest embedding of IPv4, which no network routes.
     ['::', 96],
     ['fe80::', 10],
     ['ff00::', 8],
@@ -48,7 +48,7 @@ const privateNetworks = listOf(
     ['172.16.0.0', 12],
     ['192.168.0.0', 16],
     ['100.64.0.0', 10],
-    // Between networks, for measurements and protocols; nobody's address on the Internet.
+    // For measurements and protocols; nobody's address on the Internet.
     ['192.0.0.0', 24],
     ['198.18.0.0', 15],
   ],
@@ -65,7 +65,6 @@ const privateNetworks = listOf(
 const isIn = (list: BlockList, address: string): boolean =>
   list.check(address, isIP(address) === 6 ? 'ipv6' : 'ipv4')
 
-/** The eight numbers of an IPv6 address. */
 function groupsOf(address: string): number[] {
   const [head = '', tail] = new URL(`http://[${address}]`).hostname.slice(1, -1).split('::')
   const numbers = (text: string): number[] =>
@@ -74,10 +73,7 @@ function groupsOf(address: string): number[] {
   return [...before, ...Array.from({ length: 8 - before.length - after.length }, () => 0), ...after]
 }
 
-/**
- * The IPv4 addresses that an IPv6 address may stand for; several where it does not say how long its prefix
- * is.
- */
+/** The IPv4 addresses that an IPv6 address may stand for; several where the length of its prefix is unknown. */
 function embedded(address: string): string[] {
   if (isIP(address) !== 6) return []
   const groups = groupsOf(address)
@@ -101,16 +97,12 @@ function embedded(address: string): string[] {
   return found
 }
 
-/** Whether a machine can have this IPv4 address. */
 const isHost = (address: string): boolean => {
   const first = Number.parseInt(address, 10)
   return first > 0 && first < 224
 }
 
-/**
- * Asked each time: interfaces come and go. What listens on one of them often believes whoever is on the same
- * machine.
- */
+/** Read each time: interfaces come and go. What listens on one often trusts its own machine. */
 function isOwn(address: string): boolean {
   const own = new BlockList()
   for (const each of Object.values(networkInterfaces()).flatMap((list) => list ?? []))
@@ -118,15 +110,14 @@ function isOwn(address: string): boolean {
   return isIn(own, address)
 }
 
-/** What kind of place an address is, or any address inside it. */
+/** The strictest kind of the address and any address inside it. */
 export function kindOf(address: string): AddressKind {
-  // With a zone it is link-local, whatever else it says; what is no address leads nowhere.
+  // A zone means link-local; what is no address leads nowhere.
   if (address.includes('%') || isIP(address) === 0) return 'forbidden'
   const kinds = [kindItself(address), ...embedded(address).map(kindItself)]
   return strictestFirst.find((kind) => kinds.includes(kind))!
 }
 
-/** From the places that nobody may be sent to, to those that anybody may be sent to. */
 const strictestFirst: readonly AddressKind[] = ['forbidden', 'loopback', 'own', 'private', 'public']
 
 function kindItself(address: string): AddressKind {
@@ -136,7 +127,7 @@ function kindItself(address: string): AddressKind {
   return isIn(privateNetworks, address) ? 'private' : 'public'
 }
 
-/** The address may not be gone to, or there is none. */
+/** The address is refused, or there is none. */
 export class AddressRefused extends Error {
   readonly why: 'unresolved' | 'refused'
   constructor(why: 'unresolved' | 'refused') {
@@ -152,8 +143,8 @@ export const systemLookup: Lookup = async (host) =>
   (await lookup(host, { all: true, verbatim: true })).map(({ address }) => address)
 
 /**
- * The address to connect to. Every address that the name stands for must be allowed, and the caller connects
- * to the checked address and not to the name, which could mean something else a moment later.
+ * Every address that the name stands for must be allowed. The caller connects to the returned address, not to
+ * the name, which could mean something else a moment later.
  */
 export async function checkedAddress(
   host: string,

@@ -9,11 +9,11 @@ import { BlockList, isIP } from 'node:net'
 import { plainAddress } from '../kit/address.ts'
 import { AddressRefused, checkedAddress, kindOf, systemLookup, type Lookup } from '../outbound/addresses.ts'
 
-/** What the administrator vouches for: a host or an address, or a subnet; with a port, or any. */
+/** A host, an address or a subnet that the administrator vouches for, with a port or any. */
 export interface AllowedReceiver {
   readonly host: string
   readonly port: number | undefined
-  /** How many bits of the address count; undefined: it is a host or an address. */
+  /** The prefix length of the subnet; undefined: it is a host or an address. */
   readonly bits: number | undefined
 }
 
@@ -22,11 +22,10 @@ export interface Destination {
   readonly secure: boolean
   readonly host: string
   readonly port: number
-  /** Of a webhook: what is asked for. */
   readonly path: string
 }
 
-/** Why something was not delivered: a sentence that is safe to show. */
+/** The message is safe to show. */
 export class DeliveryFailed extends Error {}
 
 export const talkative = 'The receiver says more than it is asked for.'
@@ -40,7 +39,7 @@ const shapes = {
 
 const defaultPorts = { 'https:': 443, 'http:': 80, 'syslog+tls:': 6514, 'syslog+tcp:': 601 } as const
 
-/** Reads the URL of a stream. Throws a DeliveryFailed with a sentence. */
+/** Throws a DeliveryFailed with a sentence. */
 export function destinationOf(url: string): Destination {
   const scheme = /^[a-z+]+:/.exec(url)?.[0] as keyof typeof shapes | undefined
   const shape = scheme && Object.hasOwn(shapes, scheme) ? shapes[scheme] : undefined
@@ -52,7 +51,7 @@ export function destinationOf(url: string): Destination {
   if (read.hash) throw new DeliveryFailed('The URL may not have a fragment (#).')
   if (shape.protocol === 'syslog' && `${read.pathname}${read.search}` !== '/')
     throw new DeliveryFailed('The URL of a syslog server is a host and a port.')
-  // What https leaves out as its default is a port like others to the other schemes.
+  // Reading as https drops :443 as its default, but for the other schemes it is a port like others.
   const port = read.port ? Number(read.port) : /:443\/?$/.test(url) ? 443 : defaultPorts[scheme]
   return {
     ...shape,
@@ -66,16 +65,16 @@ export interface DestinationParts {
   allow: readonly AllowedReceiver[]
   /** Ports that the server itself listens on. */
   ownPorts(): readonly number[]
-  /** The host under which people reach the server; empty: nobody has said. */
+  /** The host under which people reach the server; empty: unknown. */
   ownHost: string
-  /** Where names are asked for; absent: where the system says. */
+  /** Absent: the system's. */
   nameServers?: readonly string[] | undefined
 }
 
 export interface Destinations {
-  /** The address to connect to. Throws a DeliveryFailed. */
+  /** Throws a DeliveryFailed. */
   resolve(destination: Destination): Promise<string>
-  /** What can be said before anything is resolved. Throws a DeliveryFailed. */
+  /** Checks before anything is resolved. Throws a DeliveryFailed. */
   check(destination: Destination): void
 }
 
@@ -83,8 +82,8 @@ const dns = { timeout: 2000, tries: 2 }
 
 export function destinations({ allow, ownPorts, ownHost, nameServers }: DestinationParts): Destinations {
   /**
-   * Asks name servers directly: the system's own look-up holds a thread for as long as somebody's name server
-   * likes, and others wait for these threads. Which name servers there are is read each time.
+   * Asks name servers, which are read each time, directly: the system's look-up holds a thread for as long as
+   * somebody's name server likes, and others wait for these threads.
    */
   const byName: Lookup = async (host) => {
     const resolver = new Resolver(dns)

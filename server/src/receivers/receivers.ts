@@ -1,6 +1,6 @@
-// Sends batches of audit entries to webhooks and syslog servers. A delivery is bounded in time, goes only
-// where destination.ts lets it, and ends in a sentence that is safe to show to the tenant and in the log: it
-// has neither the URL, which may have a token in it, nor the secret.
+// Sends batches of audit entries to webhooks and syslog servers. A delivery is bounded in time and goes only
+// where destination.ts allows. Its sentence is safe for the tenant and the log: it has neither the secret nor
+// the URL, which may contain a token.
 import { X509Certificate } from 'node:crypto'
 import { createSecureContext, type SecureContext } from 'node:tls'
 import type { AuditEntry } from '@hawser/contract/audit'
@@ -10,7 +10,6 @@ import { DeliveryFailed, destinationOf, destinations, type DestinationParts } fr
 import { messageOf, sendSyslog, testMessage } from './syslog.ts'
 import { postWebhook } from './webhook.ts'
 
-/** Where a stream goes, and what is needed for it. */
 export interface Receiver {
   readonly url: string
   /** Signs webhooks. */
@@ -21,19 +20,19 @@ export interface Receiver {
 export interface StreamBatch {
   readonly stream: string
   readonly tenant_id: string
-  /** They were dead letters. */
+  /** The entries were dead letters. */
   readonly redelivery: boolean
-  /** Somebody tries the receiver; there are no entries. */
+  /** A test of the receiver, without entries. */
   readonly test: boolean
   readonly entries: readonly AuditEntry[]
 }
 
 export interface Receivers {
-  /** The kind of a receiver, and its address without what may be secret. Throws nothing for a checked URL. */
+  /** The address has nothing secret in it. Does not throw for a checked URL. */
   describe(url: string): { readonly kind: StreamKind; readonly address: string }
-  /** What is wrong with the settings of a receiver, in a sentence; undefined: nothing that can be seen. */
+  /** The fault in the settings of a receiver, in a sentence; undefined: none that can be seen. */
   check(receiver: Receiver): string | undefined
-  /** Undefined: the receiver has taken the batch; else why not, in a sentence. It never throws. */
+  /** Undefined: the receiver has taken the batch; else the reason, in a sentence. Never throws. */
   send(receiver: Receiver, batch: StreamBatch, signal?: AbortSignal): Promise<string | undefined>
 }
 
@@ -41,7 +40,7 @@ export interface ReceiverParts extends DestinationParts {
   clock: Clock
   /** The name of the server in messages of syslog. */
   hostName: string
-  /** A delivery takes no longer; absent: 15 seconds. */
+  /** The time limit of a delivery; absent: 15 seconds. */
   patience_ms?: number
 }
 
@@ -115,9 +114,7 @@ function sentenceOf(error: unknown): string {
 
 const certificate = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g
 
-/**
- * Made here and not by the request, so that what OpenSSL says of bad certificates does not reach the caller.
- */
+/** Made here and not by the request, so that OpenSSL's words about bad certificates do not reach the caller. */
 function contextOf(ca: string | null): SecureContext {
   try {
     if (ca === null) return createSecureContext({ minVersion: 'TLSv1.2' })

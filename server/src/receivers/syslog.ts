@@ -1,7 +1,7 @@
-// Syslog: RFC 5424 over TCP (RFC 6587) or TLS (RFC 5425), each message with its length in front of it. Syslog
-// has no acknowledgement, so every batch has a connection of its own: everything is written, our side is
-// closed, and the batch counts as taken when the receiver closes its side in order. A receiver does that
-// after it has read everything; one that goes away before resets the connection.
+// Syslog: RFC 5424 over TCP (RFC 6587) or TLS (RFC 5425), each message with its length in front. Syslog has
+// no acknowledgement, so every batch has its own connection: we write everything and close our side, and the
+// batch counts as taken when the receiver, having read all, closes its side in order; one that leaves early
+// resets the connection.
 import { hash } from 'node:crypto'
 import net, { isIP } from 'node:net'
 import { setTimeout as wait } from 'node:timers/promises'
@@ -11,20 +11,20 @@ import { shortened } from '@hawser/contract/audit-detail'
 import { version } from '@hawser/contract/version'
 import { DeliveryFailed, talkative, type Destination } from './destination.ts'
 
-/** What receivers should take by RFC 5425. */
+/** The size that receivers should take by RFC 5425. */
 const largestMessage = 8192
-/** "Log audit", of the facilities. */
+/** "Log audit". */
 const facility = 13
 const severity = { warning: 4, notice: 5 }
 /** Longest fields of RFC 5424. */
 const longestHost = 255
 const longestMessageId = 32
-/** Bytes that a receiver may say, which nobody reads. */
+/** Ignored bytes of a receiver. */
 const mostHeard = 64 * 1024
-/** For at least so long a receiver that closes at once is told from one that reads. */
+/** The least time to distinguish a receiver that closes at once from one that reads. */
 const listening_ms = 50
 
-/** JSON in ASCII: receivers then need no byte order mark, and no line of theirs can be broken. */
+/** In ASCII receivers need no byte order mark, and none of their lines can be broken. */
 export function asciiJson(value: unknown): string {
   return JSON.stringify(value).replaceAll(
     /[\u007f-\uffff]/g,
@@ -40,7 +40,7 @@ const header = (host: string, level: number, at: string, id: string): string =>
 const plain = (text: string, longest: number): string =>
   text.replaceAll(/[^\x21-\x7e]|["\\\]]/g, '').slice(0, longest) || '-'
 
-/** One entry as a message. The detail of one that would be too long has digests instead of its longest values. */
+/** An entry that would be too long has digests instead of the detail's longest values. */
 export function messageOf(host: string, entry: AuditEntry): string {
   const level = /\.(refused|conflict|gave-up)$/.test(entry.action) ? severity.warning : severity.notice
   const start = header(host, level, entry.at, entry.action)
@@ -51,12 +51,10 @@ export function messageOf(host: string, entry: AuditEntry): string {
   return `${start} ${asciiJson({ ...entry, detail: shortened(entry.detail, room, form) })}`
 }
 
-/** A message that is about no entry. */
 export function testMessage(host: string, at: string, about: object): string {
   return `${header(host, severity.notice, at, 'test')} ${asciiJson(about)}`
 }
 
-/** With its length in front of it. */
 export const framed = (message: string): string => `${Buffer.byteLength(message)} ${message}`
 
 export interface SyslogBatch {
@@ -102,7 +100,7 @@ export async function sendSyslog(batch: SyslogBatch): Promise<void> {
   })
   // Awaited below; it may fail before.
   closed.catch(() => undefined)
-  // Whatever it says is thrown away, and so its end is seen.
+  // Input is discarded, so that its end is seen.
   let heard = 0
   socket.on('data', (bytes: Buffer) => {
     heard += bytes.length

@@ -1,5 +1,5 @@
-// A webhook: one POST with JSON for each batch, signed. Its answer counts by its status alone; the body is
-// not read, and a redirect is an answer like others and not followed.
+// A webhook: one signed POST with JSON for each batch. Only the status of its answer counts; the body is not
+// read, and no redirect is followed.
 import { createHmac } from 'node:crypto'
 import http from 'node:http'
 import https from 'node:https'
@@ -60,7 +60,6 @@ export async function postWebhook(request: WebhookRequest): Promise<void> {
     })
     call.on('response', (response) => {
       resolve(response.statusCode ?? 0)
-      // Nobody reads what it says.
       response.destroy()
     })
     call.end(body)

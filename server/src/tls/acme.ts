@@ -1,6 +1,6 @@
-// One order of a certificate from an ACME server (RFC 8555): account, order, http-01 challenge, certificate.
-// The library speaks the protocol; what a person can do about a failure is said here. The request goes out
-// by Node's own fetch, so that NODE_EXTRA_CA_CERTS counts for private ACME servers.
+// Orders a certificate from an ACME server (RFC 8555): account, order, http-01 challenge, certificate. The
+// library speaks the protocol; errors here say what a person can do. Requests use Node's own fetch, so that
+// NODE_EXTRA_CA_CERTS counts for private ACME servers.
 import {
   AccountDoesNotExistError,
   AcmeClient,
@@ -14,11 +14,10 @@ import { generateCSR } from '@fishballpkg/acme/generateCSR'
 export interface AcmeOrderOptions {
   readonly directory: string
   readonly email: string
-  /** The name that the certificate is for. */
   readonly name: string
-  /** The account's private key in PEM; undefined for a new account. */
+  /** PEM; undefined for a new account. */
   readonly accountKey: string | undefined
-  /** Keeps the key of a new account. */
+  /** Stores the key of a new account. */
   onAccount(key: string): Promise<void>
   /** Makes every node answer at /.well-known/acme-challenge/<token>. */
   publish(token: string, answer: string): Promise<void>
@@ -36,7 +35,7 @@ export class OrderFailed extends Error {
   }
 }
 
-/** What the ACME server says is wrong (RFC 7807). */
+/** A problem document of the ACME server (RFC 7807). */
 interface Problem {
   readonly type?: string
   readonly detail?: string
@@ -74,12 +73,12 @@ async function accountOf({
   const client = await AcmeClient.init(directory)
   if (accountKey !== undefined) {
     const keyPair: unknown = await CryptoKeyUtils.importKeyPairFromPemPrivateKey(accountKey)
-    // Named by what takes it: where the types of a browser are known too, there are two of the name.
+    // Typed by its use: where the types of a browser are known too, there are two of the name.
     const login: unknown = { keyPair }
     try {
       return await client.login(login as Parameters<typeof client.login>[0])
     } catch (error) {
-      // The server has forgotten or closed it.
+      // The server has forgotten or closed the account.
       if (!(error instanceof AccountDoesNotExistError)) throw error
     }
   }
@@ -134,7 +133,7 @@ function failure(error: unknown, { directory, name }: AcmeOrderOptions): OrderFa
     )
   }
   const { message, cause } = error as Error & { cause?: NodeJS.ErrnoException }
-  // Node's fetch says no more than that it failed; what it was is the cause.
+  // Node's fetch only says that it failed; the cause says why.
   const why = [message, cause?.code ?? cause?.message].filter(Boolean).join(', ')
   return new OrderFailed(`The ACME server ${directory} did not answer as expected (${why}).`, error)
 }

@@ -1,16 +1,16 @@
-// A TLS certificate with its chain and its private key, as PEM. What is read here can be served: the key
+// A TLS certificate with its chain and its private key, as PEM, checked so that it can be served: the key
 // belongs to the certificate and OpenSSL takes both. Every refusal is a sentence for the operator.
 import { createPrivateKey, X509Certificate, type KeyObject } from 'node:crypto'
 import { createSecureContext } from 'node:tls'
 
 export interface Certificate {
-  /** The certificate and those that lead to its issuer, in PEM, the server's own first. */
+  /** PEM, the server's own certificate first. */
   readonly chain: string
-  /** The private key, in PEM. */
+  /** PEM. */
   readonly key: string
   /** The names and addresses it is valid for. */
   readonly names: readonly string[]
-  /** From when it is valid, in milliseconds since 1970. */
+  /** Milliseconds since 1970. */
   readonly begins_at: number
   readonly expires_at: number
 }

@@ -1,7 +1,7 @@
-// A certificate in two files that others replace: certbot, Kubernetes, a person. The folders are watched, and
-// the files are read every few seconds as well, because a swapped symbolic link or a network file system
-// tells nobody. Whoever replaces both files does it one after the other, so a pair that does not fit counts
-// as broken only when it is still the same a moment later; then the one before stays in use.
+// A certificate in two files that others replace: certbot, Kubernetes, a person. Folders are watched, and the
+// files are also read every few seconds, because a swapped symbolic link or a network file system sends no
+// event. The two files change one after the other, so a pair that does not fit counts as broken only if it is
+// unchanged a moment later; then the former stays.
 import { watch, type FSWatcher } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import path from 'node:path'
@@ -9,7 +9,6 @@ import { second_ms } from '../kit/clock.ts'
 import { BadCertificate, readCertificate, type Certificate } from './certificate.ts'
 
 export interface CertificateFileParts {
-  /** The paths of the two files. */
   readonly chain: string
   readonly key: string
   /** The files hold another certificate, which can be used. */
@@ -19,7 +18,6 @@ export interface CertificateFileParts {
 }
 
 export interface CertificateFiles extends AsyncDisposable {
-  /** The one that is in use. */
   readonly certificate: Certificate
 }
 
@@ -32,12 +30,11 @@ const patience_ms = second_ms
 /** Throws a sentence when there is no usable certificate to begin with. */
 export async function certificateFiles(parts: CertificateFileParts): Promise<CertificateFiles> {
   let certificate = await read(parts)
-  /** What was last found broken, and whether that was told. */
+  /** The last broken pair, and whether it was reported. */
   let bad: { readonly text: string; told: boolean } | undefined
   let timer: NodeJS.Timeout | undefined
   let checking = Promise.resolve()
   let stopped = false
-  /** A folder changed since the files were last read. */
   let changed = false
 
   const later = (ms: number): void => {
@@ -75,7 +72,7 @@ export async function certificateFiles(parts: CertificateFileParts): Promise<Cer
   const watchers = [...new Set([parts.chain, parts.key].map((file) => path.dirname(file)))].flatMap(
     (folder): FSWatcher[] => {
       try {
-        // One that breaks leaves the reading every few seconds.
+        // A broken watcher leaves the reading every few seconds.
         return [watch(folder, { persistent: false }, onNews).on('error', () => undefined)]
       } catch {
         return []

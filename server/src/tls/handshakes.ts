@@ -11,13 +11,12 @@ import type { Limiter } from '../kit/limiter.ts'
 /** Handshakes at a time, and those of one source. */
 const places = 1_000
 const placesPerSource = 100
-/** From so many on, new ones are dropped with a rising chance. */
+/** From this many on, new ones are dropped with a rising chance. */
 const crowd = places / 2
 
 export interface Handshakes {
   /** A place, to be disposed when the handshake is over; undefined if there is none. */
   enter(address: string, trusted: boolean): Disposable | undefined
-  /** How many are going on. */
   readonly size: number
 }
 

@@ -1,8 +1,7 @@
 // The TLS listener. It accepts connections within limits (see handshakes.ts), makes them secure and hands
-// them on; what is spoken over them is not its business. It listens from the start and refuses everybody
-// until it has a certificate. A new certificate counts for new connections, and open ones stay. Clients may
-// resume a session within a day, which spares both ends certificates and signatures; the key of the tickets
-// is this process's own and is replaced every day.
+// them on. It listens from the start and refuses everybody until it has a certificate. A new certificate
+// counts for new connections. Clients may resume a session within a day, which spares both ends certificates
+// and signatures; the key of the tickets is this process's own and is replaced every day.
 import { randomBytes } from 'node:crypto'
 import net, { type AddressInfo, type BlockList, type Socket } from 'node:net'
 import tls, { type TLSSocket } from 'node:tls'
@@ -16,7 +15,7 @@ import type { Handshakes } from './handshakes.ts'
 export interface TlsServerParts {
   readonly listen: { readonly host: string; readonly port: number }
   readonly handshakes: Handshakes
-  /** The proxies whose connections stand for those of many people. */
+  /** Proxies whose connections stand for those of many people. */
   readonly trusted: BlockList
   onConnection(socket: TLSSocket): void
   readonly log: Log
@@ -24,10 +23,9 @@ export interface TlsServerParts {
 
 export interface TlsServer {
   readonly port: number
-  /** The one that new connections get; undefined before there is one. */
+  /** For new connections; undefined before there is one. */
   readonly certificate: Certificate | undefined
   use(certificate: Certificate): void
-  /** Connections that were refused since the start. */
   readonly refused: number
   /** Accepts no more connections and ends handshakes; resolves when the open connections have ended. */
   close(): Promise<void>
@@ -40,7 +38,7 @@ const ticketKey_bytes = 48
 export async function listenTls(parts: TlsServerParts): Promise<TlsServer> {
   let certificate: Certificate | undefined
   let refused = 0
-  /** The connections whose handshake is going on, by the address and port of the client. */
+  /** Connections in their handshake, by the client's address and port. */
   const pending = new Map<string, { readonly socket: Socket; readonly place: Disposable }>()
 
   // Node's defaults are TLS 1.2 and newer with forward secrecy.

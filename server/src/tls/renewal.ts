@@ -1,7 +1,7 @@
-// A certificate from an ACME server, ordered when there is none, and again when two thirds of its life are
-// over. All nodes share it by the database. One of them orders at a time: whoever gets the lease. After a
-// failure the next try waits, longer each time; that is kept in the database too, so that a server which is
-// restarted again and again does not use up what the ACME server allows.
+// A certificate from an ACME server, ordered when there is none, and again after two thirds of its life. All
+// nodes share it by the database; the one with the lease orders. After a failure the next try waits, longer
+// each time; the database remembers that, so that a server which restarts again and again does not use up
+// what the ACME server allows.
 import { day_ms, hour_ms, iso, minute_ms, second_ms, type Clock } from '../kit/clock.ts'
 import type { Log } from '../kit/log.ts'
 import type { Vault } from '../kit/secrets.ts'
@@ -12,7 +12,7 @@ import { readCertificate, type Certificate } from './certificate.ts'
 export interface RenewalParts {
   readonly which: CertificateName
   readonly email: string
-  /** This process among those that share the database. */
+  /** This process's id among those that share the database. */
   readonly holder: string
   readonly store: CertificateStore
   readonly vault: Vault
@@ -46,7 +46,6 @@ const accountPurpose = 'acme account key'
 export function renewal(parts: RenewalParts): Renewal {
   const { which, store, vault, clock, log, random = Math.random } = parts
   let current: Certificate | undefined
-  /** When the one in use is to be replaced. */
   let renew_at = 0
   let timer: NodeJS.Timeout | undefined
   let working = Promise.resolve()
@@ -65,7 +64,7 @@ export function renewal(parts: RenewalParts): Renewal {
     if (row?.chain && row.private_key) use(row.chain, vault.open(keyPurpose, row.private_key))
   }
 
-  /** Uses what is there, and orders what is missing; when to look again. */
+  /** Uses the present certificate or orders one; returns when to look again. */
   async function step(): Promise<number> {
     const found = await store.find(which)
     adopt(found)
@@ -74,7 +73,7 @@ export function renewal(parts: RenewalParts): Renewal {
     if ((found?.retry_at ?? '') > iso(now)) return impatient_ms
     const leased = await store.lease(which, parts.holder, iso(now), iso(now + lease_ms))
     if (!leased) return impatient_ms
-    // Another node may have been at it since the row was read.
+    // Another node may have renewed it since the row was read.
     adopt(leased)
     if ((current && now < renew_at) || leased.retry_at > iso(now)) {
       await store.release(which)

@@ -1,7 +1,6 @@
-// How fast agents are let in: never more than so many within any window of time, because after a restart all
-// of them come together. Those above it are told when to come back, each a little later than the one before,
-// so that they come as fast as they can be let in; where more wait than can be promised a turn within the
-// longest pause, they are spread over its later half instead of being sent to its end all at once.
+// How fast agents are let in: a bounded number in any window of time, because after a restart all of them
+// come together. Further ones get the time to come back, each a little later than the one before; those who
+// cannot be promised a turn within the longest pause are spread over its later half.
 import type { Clock } from '../kit/clock.ts'
 
 export interface Admission {
@@ -9,12 +8,9 @@ export interface Admission {
   enter(): number
 }
 
-/** Nobody is sent away for longer, however many wait. */
+/** However many wait. */
 const longestPause_ms = 120_000
-/**
- * Part of the rate that is promised to those who were sent away; the rest is for those who come for the first
- * time.
- */
+/** Part of the rate that is promised to those who come back; the rest is for first attempts. */
 const promised = 0.9
 
 export function admission(
@@ -23,15 +19,13 @@ export function admission(
   random = Math.random,
 ): Admission {
   if (max === Infinity) return { enter: () => 0 }
-  /** When the last ones were let in, in a ring: the one that is overwritten next is the oldest. */
+  /** When the last ones were let in; a ring, whose oldest entry is overwritten next. */
   const entered = new Float64Array(max).fill(-Infinity)
   let oldest = 0
   let newest_at = -Infinity
   const step_ms = window_ms / (max * promised)
-  /** When the next one who is sent away may come. */
   let next_at = 0
 
-  /** The turn of one who is sent away. */
   function pause_ms(now: number): number {
     const turn_ms = Math.max(next_at, now) + step_ms - now
     if (turn_ms > longestPause_ms) return longestPause_ms * (0.5 + random() / 2)
@@ -43,7 +37,7 @@ export function admission(
     enter() {
       const now = clock.now()
       if (now < newest_at) {
-        // The clock was put back: what was counted by the old one says nothing.
+        // The clock was put back, so its earlier counts mean nothing.
         entered.fill(-Infinity)
         next_at = 0
       }

@@ -2,7 +2,7 @@
 import type { Bus } from '../bus/bus.ts'
 
 export interface Arrivals extends Disposable {
-  /** Calls the listener whenever the device may have a new tunnel, until it is disposed of. */
+  /** Calls the listener whenever the device may have a new tunnel. */
   listen(uid: string, listener: () => void): Disposable
 }
 

@@ -1,41 +1,38 @@
-// Notices that two machines use one device's identity, as copies of an SD card do. Each takes the tunnel from
-// the other, comes back at once and takes it again. A device that lost its link does the same once, so taking
-// over works as before; only after some in a minute is the tunnel that is there asked for a sign. If it
-// answers, it stays, the newcomer is refused with a growing time to wait, and somebody is told. If it does
-// not answer within seconds, its link is lost and the newcomer takes over. Only machines that have proved the
-// device's key count: strangers can get a token for it, and must not bring a mark on it. A newcomer that has
-// proved nothing so far is let in, to prove the key or to be refused. Our own agents name their process, so
-// one that reconnects is never taken for two. A rival, which came with another credential, never takes over
-// from a tunnel that answers.
+// Notices that two machines use one device's identity, as copies of an SD card do: each takes the tunnel from
+// the other, again and again. A device that lost its link does so once, so only after some takeovers in a
+// minute is the present tunnel asked for a sign. If it answers, it stays, the newcomer is refused with a
+// growing time to wait, and members are notified; if not, the newcomer takes over. Only machines that have
+// proved the device's key count, because strangers can get a token for it; a newcomer without proof is let
+// in, to prove the key or to be refused. Our own agents name their process, so one that reconnects is never
+// taken for two. A rival, with another credential, never takes over from a tunnel that answers.
 import { Failure } from '@hawser/contract/failures'
 import { BoundedMap } from '../kit/bounded-map.ts'
 import { minute_ms, second_ms, type Clock } from '../kit/clock.ts'
 import type { Tunnel, TunnelDevice } from './tunnel.ts'
 
-/** Who opens a tunnel. */
 export interface TunnelSource {
   readonly address: string
-  /** Names the agent's process; empty from agents that say nothing. */
+  /** Identifies the agent's process; empty from other agents. */
   readonly instance: string
-  /** Names the token that it came with; undefined: it proved the device's key before it came. */
+  /** The token of the tunnel; undefined: the key was proved before. */
   readonly token?: string | undefined
-  /** It came with another credential than the tunnel that is there, and takes over only from a silent one. */
+  /** Came with another credential than the present tunnel, and takes over only from a silent one. */
   readonly isRival?: boolean
 }
 
 export interface ConflictReport {
-  /** In milliseconds since 1970. */
+  /** Milliseconds since 1970. */
   readonly began_at: number
   readonly seen_at: number
-  /** Of the tunnel that stays, and of the one that was refused. */
+  /** The addresses of the tunnel that stays, and of the one that was refused. */
   readonly addresses: readonly [string, string]
 }
 
 export interface ConflictParts {
   readonly clock: Clock
-  /** The device's tunnel on this node. */
+  /** On this node. */
   find(uid: string): Tunnel | undefined
-  /** The one on another node, where there are others. */
+  /** On another node. */
   elsewhere(uid: string): Promise<Pick<Tunnel, 'openSsh'> | undefined>
   /** Whether an agent answers over the tunnel, by an SSH key exchange. */
   probe(tunnel: Tunnel, signal: AbortSignal): Promise<boolean>
@@ -43,28 +40,26 @@ export interface ConflictParts {
   onConflict(device: TunnelDevice, report: ConflictReport, first: boolean): void
 }
 
-/** A newcomer that may open its tunnel. */
 export interface SourceAdmission {
   /** Admitting took seconds, and the device may have been rejected since. */
   readonly waited: boolean
-  /** The newcomer has proved the key, and its tunnel is the device's now. */
+  /** The newcomer has proved the key and taken over. */
   took(): void
 }
 
 export interface Conflicts {
   /** Throws a Failure if the newcomer has to wait, because another machine has the device's tunnel. */
   admit(device: TunnelDevice, from: TunnelSource): Promise<SourceAdmission>
-  /** The tunnel was opened by this one. */
   opened(tunnel: Tunnel, from: TunnelSource): void
 }
 
-/** What is known of a device whose tunnel was taken over lately. */
+/** A device whose tunnel was taken over lately. */
 interface Suspicion {
-  /** When it was taken over, within the last minute. */
+  /** Times of takeovers within the last minute. */
   taken_at: number[]
   /** The machines that took it over, by process or by token. */
   readonly machines: BoundedMap<string, true>
-  /** When a conflict was first seen; undefined: it was none so far. */
+  /** When a conflict was first seen; undefined: none so far. */
   began_at: number | undefined
   /** When a newcomer was last refused. */
   seen_at: number
@@ -74,11 +69,11 @@ interface Suspicion {
 const suspicious = 3
 const window_ms = minute_ms
 const sign_ms = 4 * second_ms
-/** A conflict that nobody has seen for so long is over. */
+/** A conflict is over after this silence. */
 const quiet_ms = 15 * minute_ms
 const waits_s = [15, 30, 60, 120, 300]
 const mostSuspicions = 10_000
-/** The most machines remembered for one device; each has proved its key. */
+/** Per device; each has proved its key. */
 const mostMachines = 16
 
 const sentence =

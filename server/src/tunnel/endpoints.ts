@@ -1,10 +1,11 @@
 // The endpoints for agents: WebSocket upgrades at the three addresses of tunnels. An agent whose upgrade is
-// refused waits ten seconds; an agent whose WebSocket is closed comes back at once. So the server refuses
-// here, before the upgrade, whatever it can refuse. It admits new tunnels at a steady rate (see
-// admission.ts), because all agents come back together after a restart.
+// refused waits ten seconds; one whose WebSocket is closed comes back at once. So the server refuses before
+// the upgrade whatever it can. New tunnels come at a steady rate (see admission.ts), because all agents come
+// back together after a restart.
 import type { IncomingMessage } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { Failure } from '@hawser/contract/failures'
+import { beyond, deviceLimits } from '@hawser/contract/limits'
 import {
   features,
   featuresHeader,
@@ -44,37 +45,32 @@ export interface TunnelEndpointParts {
   perDevice: Limiter
   /** Signs the order to hang up, for an agent that sent this nonce. */
   signHangUp(uid: string, nonce: string): string
-  /** Lets other nodes find something of this node by name. */
+  /** Lets other nodes find this one by the name. */
   hold(name: string): HeldName
   onError(device: TunnelDevice, error: unknown): void
 }
 
-/** Who dials. Strangers can get a token of the device; its own must not share a budget with theirs. */
+/** Strangers can get tokens of the device; its own must not share a budget with theirs. */
 export interface TunnelDial {
   readonly uid: string
   readonly token: string
   readonly source: string
 }
 
-/** Who brings a tunnel that another module has opened. */
+/** For a tunnel that another module has opened. */
 export interface TunnelArrival extends Pick<TunnelSource, 'isRival'> {
   /** Throws a Failure if the device may no longer connect. */
   recheck(): Promise<unknown>
 }
 
 export interface TunnelEndpoints {
-  /**
-   * Takes a tunnel that another module has opened; the same limits hold for it. False: the tunnel was closed,
-   * because it did not become the device's.
-   */
+  /** Takes such a tunnel under the same limits. False: closed, because it did not become the device's. */
   bring(tunnel: Tunnel, origin: TunnelOrigin, arrival: TunnelArrival): Promise<boolean>
-  /**
-   * Throws a Failure with the time to wait when too many tunnels are opened, or this device opens too many.
-   */
+  /** Throws a Failure with the time to wait when too many tunnels are opened, or this device opens too many. */
   admit(dial: TunnelDial): void
   /**
-   * Opens an agent's tunnel, of the device that its token names and that was admitted. `recheck` throws a
-   * Failure if the device may no longer connect.
+   * Opens the tunnel of the device that the token names and that was admitted. `recheck` throws a Failure if
+   * the device may no longer connect.
    */
   enter(
     device: TunnelDevice,
@@ -88,7 +84,7 @@ export interface TunnelEndpoints {
   pickUpElsewhere(upgrade: UpgradeRequest): string | undefined
 }
 
-/** Of a header that any device may send. */
+/** Any device may send the header. */
 const longestInstance = 64
 /** The time to wait for a device that opens tunnels too often. */
 const pause_s = 10
@@ -100,10 +96,9 @@ export function tunnelEndpoints(parts: TunnelEndpointParts): TunnelEndpoints {
       parts.perToken.take(`${uid} ${token}`) > 0 ||
       parts.perDevice.take(`${uid} ${neighbourhood(source)}`) > 0
     )
-      throw new Failure('tooMany', { message: 'The device opens tunnels too often.', retryAfter: pause_s })
+      throw beyond(deviceLimits.tunnels, pause_s)
     const retryAfter = parts.admission.enter()
-    if (retryAfter > 0)
-      throw new Failure('unavailable', { message: 'Too many devices come at once; come back.', retryAfter })
+    if (retryAfter > 0) throw beyond(deviceLimits.tunnelsOfAll, retryAfter)
   }
   const offer = async (tunnel: Tunnel, origin: TunnelOrigin): Promise<boolean> =>
     parts.registry.offer(tunnel, origin).catch((error: unknown) => {
@@ -172,7 +167,7 @@ export function tunnelEndpoints(parts: TunnelEndpointParts): TunnelEndpoints {
   }
 }
 
-/** Undefined: the agent sent none that counts, and takes no order to hang up. */
+/** Undefined: the agent sent no valid one, and takes no order to hang up. */
 export function nonceOf({ headers }: IncomingMessage): string | undefined {
   const nonce = headers[nonceHeader]
   return typeof nonce === 'string' && /^[0-9a-f]{32,64}$/.test(nonce) ? nonce : undefined

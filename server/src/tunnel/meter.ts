@@ -1,8 +1,7 @@
-// Counts what a tunnel costs its device's link: bytes that the device has received and sent, while sessions
-// are open and while none is. It reads the counters of the sockets that carry the tunnel, so that nothing is
-// added to the path of a byte but one sum per read. Headers of TCP and IP, records of TLS and
-// acknowledgements are estimated: an idle device costs little else. Where a proxy ends TLS in front of the
-// server, its records are not seen and not counted.
+// Counts the bytes that a tunnel costs its device's link, with sessions open and without. It reads the
+// counters of the sockets that carry the tunnel, so a byte's path gains one sum per read. Headers of TCP and
+// IP, records of TLS and acknowledgements are estimated: an idle device costs little else. Records of a proxy
+// that ends TLS are not counted.
 import type { Duplex } from 'node:stream'
 
 /** Bytes from the device's point of view. */
@@ -31,10 +30,10 @@ export const noTraffic = (): Traffic => ({
 interface Counted {
   readonly socket: Duplex & { readonly bytesWritten?: number }
   readonly overhead_bytes: number
-  /** What has come since it was last counted, and in how many packets. */
+  /** Received since the last count, and in how many packets. */
   came_bytes: number
   came_packets: number
-  /** Of the socket's own counter, as far as it was counted. */
+  /** The socket's own counter at the last count. */
   written_bytes: number
 }
 
@@ -43,7 +42,7 @@ export class Meter {
   #traffic = noTraffic()
   #sessions = 0
 
-  /** Counts all that the socket carries from now on, until it closes. */
+  /** Counts all that the socket carries, until it closes. */
   carry(socket: Duplex): void {
     const counted: Counted = {
       socket,
@@ -77,7 +76,7 @@ export class Meter {
     return stream
   }
 
-  /** What was counted since the last call. */
+  /** The traffic since the last call. */
   take(): Traffic {
     this.#settle()
     const taken = this.#traffic

@@ -1,37 +1,34 @@
-// Which tunnel leads to which device. A device has one owner: a newer tunnel takes over only when it has
-// proved that its agent holds the device's key, because whoever knows a device's identity can get its token;
-// until then the older one stays. The one that is displaced is closed, and only when the last is gone is the
-// device offline. Once the key was proved, every tunnel must prove it before it is the device's. A tunnel proves itself by a signature that we ask for over it; with agents that know
-// nothing of that, by the host key of their SSH server, which is the same key. With several nodes a device
-// has one owner among all of them: whoever becomes it takes a number from the database, the highest one
-// counts, and the others are told to let go.
+// Which tunnel leads to which device. A device has one owner. A newer tunnel takes over only when it has
+// proved that its agent holds the device's key, because anyone who knows a device's identity can get its
+// token. The displaced tunnel is closed, and only when the last is gone is the device offline. Once the key
+// was proved, every tunnel must prove it: by a signature that we request over it, or with older agents by the
+// host key of their SSH server, which is the same key. Among several nodes a new owner takes a number from
+// the database; the highest one counts, and the others let go.
 import { hangUp_ms } from '@hawser/contract/tunnel'
 import type { Tunnel, TunnelDevice, TunnelEnding, TunnelOrigin } from './tunnel.ts'
 
-/** Under which the node that has a device's tunnel is found. */
+/** The name by which nodes find the one that has a device's tunnel. */
 export const deviceName = (uid: string): string => `device.${uid}`
 
 export interface RegistryParts {
   /** Proof by an SSH key exchange over the tunnel. */
   probe(tunnel: Tunnel, signal: AbortSignal): Promise<boolean>
-  /** It has become ours, or gave another sign of life. */
+  /** The device has become ours, or gave another sign of life. */
   up(device: TunnelDevice, number: number): void
   down(device: TunnelDevice, number: number): Promise<void>
   proved(device: TunnelDevice): Promise<void>
-  /** Its agent holds the device's key, in whichever way that was proved. */
+  /** The agent has proved, in either way, that it holds the device's key. */
   recognised(
     device: TunnelDevice,
     tunnel: { readonly source?: string | undefined; readonly reports: boolean },
   ): Promise<void>
   /** A number higher than that of every tunnel of the device before. */
   claim(device: TunnelDevice): Promise<number>
-  /** Another node has its tunnel. */
   isElsewhere(uid: string): Promise<boolean>
-  /** It is ours; returns what is to be undone when it is not any more. */
+  /** The device is ours; returns what is to be undone when it no longer is. */
   held(device: TunnelDevice, number: number): Disposable
-  /** It is another node's now. */
+  /** Another node owns this tunnel now. */
   moved(device: TunnelDevice): void
-  /** The tunnel is the device's from now on. */
   onOpened?(device: TunnelDevice, origin: TunnelOrigin | undefined): void
   /** A tunnel that was the device's has ended, or one that could not prove itself was refused. */
   onClosed?(device: TunnelDevice, closed: ClosedTunnel): void
@@ -41,37 +38,33 @@ export interface RegistryParts {
 export interface ClosedTunnel {
   readonly ending: TunnelEnding
   readonly detail: string | undefined
-  /** The agent had said nothing for too long. */
+  /** The agent was silent for too long. */
   readonly silent?: boolean | undefined
-  /** How long it was the device's. */
+  /** How long the tunnel was the device's. */
   readonly lasted_ms: number
 }
 
-/** A tunnel that is its device's. */
 interface Owner {
   readonly tunnel: Tunnel
   readonly number: number
   readonly opened_at: number
-  /** Undone when the tunnel is not the device's any more. */
+  /** Undone when the tunnel is no longer the device's. */
   held: Disposable | undefined
   /** Why the registry closes it; undefined while it does not. */
   ending: TunnelEnding | undefined
 }
 
 export interface Registry {
-  /** Judges a new tunnel, and closes it if it may not have the device. True: it is the device's now. */
+  /** Judges a new tunnel, and closes it if it may not have the device. True: it has become the device's. */
   offer(tunnel: Tunnel, origin?: TunnelOrigin): Promise<boolean>
-  /** The device's tunnel, unless a newer one is known than ours. */
+  /** Undefined when a newer tunnel than ours is known. */
   find(uid: string, least?: number): Tunnel | undefined
   all(): Iterable<Tunnel>
-  /**
-   * A sign of life through a tunnel; one that has not become the device's, or is not any more, says nothing
-   * about it.
-   */
+  /** A sign of life through a tunnel. It counts only while the tunnel is the device's. */
   seen(device: TunnelDevice): void
   /**
-   * Ends the tunnel of a device that may no longer have one. The agent first ends all that
-   * runs for people, within a bound; until then the tunnel is for nothing else.
+   * Ends the tunnel of a device that may no longer have one. The agent first ends all that runs for people,
+   * within a bound; until then the tunnel is for nothing else.
    */
   drop(uid: string, why: string): void
   /** The device keeps its tunnel, and ends all that runs on it for people. */
@@ -79,39 +72,61 @@ export interface Registry {
   /** Another node has a newer tunnel of the device. */
   yield(uid: string, number: number): void
   readonly size: number
-  /** Lets all tunnels go, spread over so long: agents come back at once. */
+  /** Closes all tunnels, spread over this time, because agents reconnect at once. */
   drain(over_ms: number): Promise<void>
 }
 
 const proof_ms = 15_000
+const noKey = 'The agent does not hold the device’s key.'
 
-export function registry(parts: RegistryParts): Registry {
-  const owners = new Map<string, Owner>()
-  /**
-   * Tunnels that are being judged, by device and by token: a newer one makes an older one with the same token
-   * give way, and no other. The rate of admission and `proof_ms` limit how many there are.
-   */
-  const candidates = new Map<string, Map<string, Tunnel>>()
+function close(owner: Owner, ending: TunnelEnding, why: string): void {
+  owner.ending ??= ending
+  owner.tunnel.close(why)
+}
 
-  const close = (owner: Owner | undefined, ending: TunnelEnding, why: string): void => {
-    if (!owner) return
-    owner.ending ??= ending
-    owner.tunnel.close(why)
-  }
-  /** Resolves when the agent has ended everything, or after `hangUp_ms`; never rejects. */
-  const hangUp = async (tunnel: Tunnel): Promise<void> => {
-    const limit = Promise.withResolvers<void>()
-    const timer = setTimeout(limit.resolve, hangUp_ms)
-    // An agent that takes no order still reads the goodbyes of sessions that were sent before a ping.
-    const told = tunnel.hangUp ? tunnel.hangUp(AbortSignal.timeout(hangUp_ms)) : tunnel.roundTrip?.()
-    await Promise.race([told?.catch(() => undefined), limit.promise])
-    clearTimeout(timer)
-  }
-  const refuse = (tunnel: Tunnel, why: string): void => {
-    parts.onClosed?.(tunnel.device, { ending: 'unproved', detail: why, lasted_ms: 0 })
-    tunnel.close(why)
-  }
+/** Resolves when the agent has ended everything, or after `hangUp_ms`; never rejects. */
+async function hangUp(tunnel: Tunnel): Promise<void> {
+  const limit = Promise.withResolvers<void>()
+  const timer = setTimeout(limit.resolve, hangUp_ms)
+  // An agent that takes no order still reads the goodbyes of sessions that were sent before a ping.
+  const told = tunnel.hangUp ? tunnel.hangUp(AbortSignal.timeout(hangUp_ms)) : tunnel.roundTrip?.()
+  await Promise.race([told?.catch(() => undefined), limit.promise])
+  clearTimeout(timer)
+}
 
+/**
+ * Tunnels under judgement, by device and by token: a newer one replaces only an older one with the same
+ * token. The rate of admission and `proof_ms` limit how many there are.
+ */
+function candidates() {
+  const judged = new Map<string, Map<string, Tunnel>>()
+  return {
+    enter(tunnel: Tunnel): void {
+      const { uid, token = '' } = tunnel.device
+      const its = judged.get(uid) ?? new Map<string, Tunnel>()
+      judged.set(uid, its)
+      its.get(token)?.close('A newer tunnel of the device came.')
+      its.set(token, tunnel)
+    },
+    /** False: a newer one has taken its place. */
+    leave(tunnel: Tunnel): boolean {
+      const { uid, token = '' } = tunnel.device
+      const its = judged.get(uid)
+      if (its?.get(token) !== tunnel) return false
+      its.delete(token)
+      if (its.size === 0) judged.delete(uid)
+      return true
+    },
+    drop(uid: string, why: string): void {
+      for (const tunnel of judged.get(uid)?.values() ?? []) tunnel.close(why)
+      judged.delete(uid)
+    },
+    all: (): Tunnel[] => [...judged.values()].flatMap((its) => [...its.values()]),
+  }
+}
+
+/** Whether the agent at a tunnel holds the key of its device. */
+function proofs(parts: RegistryParts) {
   const recognise = (tunnel: Tunnel, origin: TunnelOrigin | undefined): Promise<void> =>
     parts.recognised(tunnel.device, { source: origin?.source, reports: tunnel.incoming !== undefined })
 
@@ -129,20 +144,28 @@ export function registry(parts: RegistryParts): Registry {
     }
   }
 
-  /** Not needed to begin with, but an agent that can prove itself binds the device to that for good. */
-  async function bind(tunnel: Tunnel, origin: TunnelOrigin | undefined): Promise<void> {
+  /**
+   * Takes the proof of an agent that need not prove itself, and must do so from then on. False: the proof is
+   * wrong.
+   */
+  async function bind(tunnel: Tunnel, origin: TunnelOrigin | undefined): Promise<boolean> {
     const { device } = tunnel
     const proof = await tunnel.prove?.(AbortSignal.timeout(proof_ms)).catch(() => undefined)
-    if (proof === false) {
-      const owner = owners.get(device.uid)
-      const why = 'The agent does not hold the device’s key.'
-      return owner?.tunnel === tunnel ? close(owner, 'unproved', why) : tunnel.close(why)
-    }
+    if (proof === false) return false
     if (proof) await parts.proved(device)
     const probed = async (): Promise<boolean> =>
       parts.probe(tunnel, AbortSignal.timeout(proof_ms)).catch(() => false)
     if (device.wantsProof && (proof ?? (await probed()))) await recognise(tunnel, origin)
+    return true
   }
+
+  return { isProved, bind }
+}
+
+export function registry(parts: RegistryParts): Registry {
+  const owners = new Map<string, Owner>()
+  const judged = candidates()
+  const { isProved, bind } = proofs(parts)
 
   async function own(tunnel: Tunnel, origin: TunnelOrigin | undefined): Promise<void> {
     const { device } = tunnel
@@ -151,19 +174,13 @@ export function registry(parts: RegistryParts): Registry {
     const before = owners.get(uid)
     if (before && before.number > number) return tunnel.close('A newer tunnel of the device took over.')
     before?.held?.[Symbol.dispose]()
-    const ours: Owner = {
-      tunnel,
-      number,
-      opened_at: performance.now(),
-      held: undefined,
-      ending: undefined,
-    }
+    const ours: Owner = { tunnel, number, opened_at: performance.now(), held: undefined, ending: undefined }
     // Programs that were started before the device was set back, while its agent was away.
     if (device.unaccepted) void hangUp(tunnel)
     owners.set(uid, ours)
-    // Ours before it is told: the news reach us too, and are then no news.
+    // Set before the news is sent, because it reaches this node, too.
     ours.held = parts.held(device, number)
-    close(before, 'replaced', 'A newer tunnel of the device took over.')
+    if (before) close(before, 'replaced', 'A newer tunnel of the device took over.')
     parts.up(device, number)
     parts.onOpened?.(device, origin)
     void tunnel.ended.then(async (end) => {
@@ -186,23 +203,21 @@ export function registry(parts: RegistryParts): Registry {
   }
 
   async function judge(tunnel: Tunnel, origin: TunnelOrigin | undefined): Promise<void> {
-    const { uid, mustProve, isFirstProof, token = '' } = tunnel.device
+    const { uid, mustProve, isFirstProof } = tunnel.device
     const needsProof = mustProve || isFirstProof === false || owners.has(uid)
-    // While it cannot be found out whether another node has a tunnel of the device, one may.
+    // While it is unknown whether another node has a tunnel of the device, one may.
     if (!needsProof && !(await parts.isElsewhere(uid).catch(() => true))) {
       await own(tunnel, origin)
-      return bind(tunnel, origin)
+      if (await bind(tunnel, origin)) return
+      const owner = owners.get(uid)
+      return owner?.tunnel === tunnel ? close(owner, 'unproved', noKey) : tunnel.close(noKey)
     }
-    const judged = candidates.get(uid) ?? new Map<string, Tunnel>()
-    candidates.set(uid, judged)
-    judged.get(token)?.close('A newer tunnel of the device came.')
-    judged.set(token, tunnel)
+    judged.enter(tunnel)
     const good = await isProved(tunnel, origin)
-    if (judged.get(token) !== tunnel) return tunnel.close('A newer tunnel of the device came.')
-    judged.delete(token)
-    if (judged.size === 0) candidates.delete(uid)
-    if (good) await own(tunnel, origin)
-    else refuse(tunnel, 'The agent does not hold the device’s key.')
+    if (!judged.leave(tunnel)) return tunnel.close('A newer tunnel of the device came.')
+    if (good) return own(tunnel, origin)
+    parts.onClosed?.(tunnel.device, { ending: 'unproved', detail: noKey, lasted_ms: 0 })
+    tunnel.close(noKey)
   }
 
   return {
@@ -220,10 +235,7 @@ export function registry(parts: RegistryParts): Registry {
       if (owner?.tunnel.device === device) parts.up(device, owner.number)
     },
     drop(uid, why) {
-      const judged = candidates.get(uid)
-      for (const tunnel of judged?.values() ?? []) tunnel.close(why)
-      judged?.clear()
-      candidates.delete(uid)
+      judged.drop(uid, why)
       const owner = owners.get(uid)
       if (!owner || owner.ending) return
       owner.ending = 'revoked'
@@ -247,8 +259,7 @@ export function registry(parts: RegistryParts): Registry {
       return owners.size
     },
     async drain(over_ms) {
-      const judged = [...candidates.values()].flatMap((tunnels) => [...tunnels.values()])
-      const leaving = [...owners.values(), ...judged]
+      const leaving = [...owners.values(), ...judged.all()]
       const step_ms = over_ms / Math.max(1, leaving.length)
       const begun = performance.now()
       for (const [index, one] of leaving.entries()) {

@@ -1,8 +1,7 @@
-// The stream on which our own agents report, one in each tunnel: lines of JSON both ways. It is read
-// only once the tunnel is its device's, so that whoever merely has a token cannot change what is known
-// of the device. A device that reports too often is not cut off but read more slowly; its stream's
-// window bounds what waits. A line that is no report ends the tunnel. Of what the server has to tell,
-// only what changed is sent.
+// The stream on which our own agents report, one per tunnel: lines of JSON both ways. It is read only once
+// the tunnel is its device's, so that a mere token cannot change what is known of the device. A device that
+// reports too often is read more slowly; its stream's window bounds what waits. A line that is no report ends
+// the tunnel. The server sends only changes.
 import type { Duplex } from 'node:stream'
 import type { DeviceNews, DeviceReport } from '@hawser/contract/reports'
 import { reportProtocol } from '@hawser/contract/tunnel'
@@ -13,13 +12,13 @@ import type { Tunnel, TunnelDevice } from './tunnel.ts'
 export interface ReportStreamParts {
   /** Undefined for a line that is no report. */
   read(line: string): DeviceReport | undefined
-  /** Saves the report and says what the agent should know; undefined: the device is gone. */
+  /** Saves the report and returns what the agent should know; undefined: the device is gone. */
   take(device: TunnelDevice, said: DeviceReport, source: string | undefined): Promise<DeviceNews | undefined>
-  /** A line that the agent has sent; called before anything is saved. */
+  /** Called for each line before anything is saved. */
   heard(device: TunnelDevice, report: DeviceReport): void
   /** Lines of one device. */
   lines: Limiter
-  /** No device is believed to be there for longer without a ping, whatever it says. */
+  /** A device counts as connected no longer than this without a ping, whatever interval it announces. */
   longestPing_s: number
   onError(device: TunnelDevice, error: unknown): void
 }
@@ -27,26 +26,24 @@ export interface ReportStreamParts {
 export interface ReportStreams {
   /** Serves the stream of a tunnel that has become its device's. */
   serve(tunnel: Tunnel, source: string | undefined): void
-  /** Something about the device has changed: its agent is told, if it has a tunnel here. */
+  /** Notifies the device's agent, if it has a tunnel here. */
   changed(uid: string): void
-  /** News may have been missed: every agent is asked to be told again, when its next ping comes. */
+  /** News may have been missed: every agent gets the present state with its next ping. */
   missed(): void
-  /** The agent has sent a ping. */
   pinged(uid: string): void
 }
 
-/** The stream of one tunnel. */
 interface Reporting {
   readonly tunnel: Tunnel
   readonly source: string | undefined
   readonly stream: Duplex
   /** All that the agent has reported. */
   said: DeviceReport
-  /** What the agent was told, as JSON by field. */
+  /** The values that the agent was sent, as JSON by field. */
   readonly told: Map<string, string>
-  /** Something may have changed, and nobody has looked since. */
+  /** Something may have changed since the last check. */
   isBehind: boolean
-  /** Somebody is going to look. */
+  /** A check is due. */
   isQueued: boolean
   /** One step after the other. */
   last: Promise<void>
@@ -55,13 +52,13 @@ interface Reporting {
 const longestLine_bytes = 8 * 1024
 /** For the agent to name the protocol. */
 const head_ms = 15_000
-/** What may wait for an agent that does not read. */
+/** The most that may wait for an agent that does not read. */
 const mostUnread_bytes = 256 * 1024
 
 export function reportStreams(parts: ReportStreamParts): ReportStreams {
   const open = new Map<string, Reporting>()
 
-  /** Tells the agent what it does not know yet. */
+  /** Sends the agent what it does not know yet. */
   async function tell(reporting: Reporting): Promise<void> {
     const { tunnel, stream, told } = reporting
     reporting.isBehind = false
@@ -75,7 +72,7 @@ export function reportStreams(parts: ReportStreamParts): ReportStreams {
     stream.write(`${JSON.stringify(Object.fromEntries(fresh))}\n`)
   }
 
-  /** After what is going on. A failure leaves the agent behind until its next ping. */
+  /** A failure leaves the agent behind until its next ping. */
   function inTurn(reporting: Reporting): Promise<void> {
     if (reporting.isQueued) return reporting.last
     reporting.isQueued = true
@@ -131,8 +128,8 @@ export function reportStreams(parts: ReportStreamParts): ReportStreams {
     serve(tunnel, source) {
       const accept = async (): Promise<void> => {
         for await (const stream of tunnel.incoming ?? [])
-          // The end of the stream without the end of the tunnel is one, too: the agent would
-          // learn nothing more.
+          // The end of the stream without the end of the tunnel is one, too: the agent would learn nothing
+          // more.
           await take(tunnel, source, stream).catch(() => tunnel.close('The agent stopped to report.'))
       }
       void accept().catch((error: unknown) => parts.onError(tunnel.device, error))

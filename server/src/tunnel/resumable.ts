@@ -1,9 +1,8 @@
-// A stream to a device's SSH server, for agents with the feature `resume`: it outlives the tunnel. When the
-// tunnel breaks, this module finds the device's next one, which may come to another node, and continues the
-// stream there. An agent that does not know the stream any more ends it at once; otherwise the grace time of
-// the namespace does, or the end of the budget for streams that break again and again (resume-budget.ts). When
-// the session ends while the device is away, the agent is told as soon as it is back, so that no program stays
-// behind on the device.
+// A stream to a device's SSH server, for agents with the feature `resume`, which outlives the tunnel: after a
+// break it continues on the device's next tunnel, on any node. It ends at once if the agent no longer knows
+// it, else with the namespace's grace time or the budget for streams that break again and again
+// (resume-budget.ts). If the session ends while the device is away, the agent is notified when it is back, so
+// that no program stays behind.
 import { randomBytes } from 'node:crypto'
 import {
   mostGrace_s,
@@ -19,17 +18,17 @@ import type { RemoteTunnel } from './tunnel.ts'
 
 export type { ResumableStream } from '@hawser/mux'
 
-/** What all such streams of a node share. */
+/** The parts that all such streams of a node share. */
 export interface ResumableParts {
   arrivals: Pick<Arrivals, 'listen'>
   memory: ResumableMemory
   /** Streams whose sessions have ended while their devices are away. */
   readonly left: Set<string>
-  /** Whether this node has stopped: then no stream is continued, and nothing is opened for one. */
+  /** Whether this node has stopped: then no stream is continued or opened. */
   isOver(): boolean
 }
 
-/** The most that all streams of one node store: some hundred at full speed. Each namespace has a share. */
+/** For all streams of one node: some hundred at full speed. Each namespace has a share. */
 export const resumableMemory = (): ResumableMemory => new ResumableMemory(256 * 1024 * 1024)
 
 /** For the agent to answer an attempt to continue. */
@@ -39,24 +38,20 @@ const retry_ms = 1_000
 /** News of a tunnel can be lost. */
 const look_ms = 15_000
 const longestAnswer_bytes = 256
-/** Streams of ended sessions that wait for their devices; for more, the grace time has to do. */
+/** Streams of ended sessions that wait for their devices; further ones end with their grace time. */
 const mostLeft = 1_000
 
 export interface ResumableOpening {
-  /** Of the device. */
   readonly uid: string
   readonly tenant_id: string
   readonly id: string
   /** How long it waits for the next tunnel. */
   readonly grace_s: number
-  /** The device's tunnel, whichever node has it. */
+  /** On any node. */
   findTunnel(): Promise<RemoteTunnel | undefined>
 }
 
-/**
- * Opens a stream on this tunnel; undefined when the agent does not support it. Throws when
- * the tunnel is gone.
- */
+/** Undefined when the agent does not support resumption. Throws when the tunnel is gone. */
 export async function openResumable(
   parts: ResumableParts,
   tunnel: RemoteTunnel,
@@ -85,7 +80,6 @@ export async function openResumable(
     } else void comeBack(pause_ms)
   })
   let searching = false
-  /** The pause before the next attempt. */
   let next_ms = 0
 
   /** Looks for the next tunnel; the first attempt waits, unless the device has a new tunnel before. */
@@ -122,7 +116,7 @@ export async function openResumable(
     if (!parts.isOver() && !stream.destroyed && !stream.attached) void comeBack(next_ms)
   }
 
-  /** Either somebody uses the stream, or the agent is to be told that nobody does. */
+  /** Either somebody uses the stream, or the agent must learn that nobody does. */
   const isWanted = (): boolean =>
     !parts.isOver() && (stream.destroyed ? parts.left.has(id) : !stream.attached)
 
@@ -140,10 +134,10 @@ export async function openResumable(
       const answer = JSON.parse(await multistream.readLine(found, longestAnswer_bytes, limit)) as ResumeAnswer
       if ('unknown' in answer) {
         found.destroy()
-        stream.destroy(new StreamLost('The device does not know the session any more.'))
+        stream.destroy(new StreamLost('The device no longer has the session.'))
         return undefined
       }
-      // The session has ended meanwhile, and the agent believes that it goes on.
+      // The agent still believes in the ended session.
       if (stream.destroyed) throw new StreamLost('The session has ended.')
       stream.attach(found, answer)
       return undefined

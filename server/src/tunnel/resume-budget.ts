@@ -1,28 +1,27 @@
-// How often a stream that outlives its tunnel may break. Links break many times, and each time something
-// passes between two breaks, or nothing had to. An agent that continues the stream and breaks it at once, in a
-// loop, moves nothing: breaks that come soon wait longer and longer for the next attempt, and after many in a
-// row, with bytes waiting and none passed, the stream is given up. Any byte that passes refills the budget.
+// How often a stream that outlives its tunnel may break. On real links something passes between two breaks,
+// or nothing had to. An agent that continues and breaks a stream in a loop moves nothing: quick breaks wait
+// longer and longer for the next attempt, and after many in a row, with bytes waiting and none passed, the
+// stream is given up. Any byte refills the budget.
 import type { ResumableStream } from '@hawser/mux'
 
 /** Breaks in a row with bytes that wait, and without a byte that passed. */
 export const mostFruitless = 30
 /** A carrier that lives this long has not broken soon. */
 const soon_ms = 10_000
-/** Breaks that come soon and are continued at once. */
+/** Quick breaks that are continued at once. */
 const atOnce = 2
 const first_ms = 100
 const longest_ms = 1_000
 
 export interface ResumeBudget {
-  /** The stream has its next carrier. */
   attached(): void
-  /** The carrier is lost. The pause before the next attempt; undefined: the budget is used up. */
+  /** Returns the pause before the next attempt; undefined: the budget is used up. */
   lost(): number | undefined
 }
 
 export function resumeBudget(stream: Pick<ResumableStream, 'moved_bytes' | 'isOwed'>): ResumeBudget {
   let attached_at = performance.now()
-  /** The bytes that had passed when the last carrier was lost. */
+  /** Bytes that had passed when the last carrier was lost. */
   let moved_bytes = 0
   let fruitless = 0
   let hasty = 0

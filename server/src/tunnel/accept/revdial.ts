@@ -1,9 +1,8 @@
-// Version 1 of the tunnel: a WebSocket with lines of JSON. For each stream we send the address of a pick-up;
-// the agent connects to it with a WebSocket of its own and is an HTTP server on that, of which we ask `GET
-// /ssh/<id>`: from there on the bytes are SSH. A pick-up's address is a secret that works once and for some
-// seconds; a late one finds nobody. Two rules of real agents: the end of the request's head is the end of a
-// message (what follows in the same message is lost), and nothing is said before the agent's SSH server has
-// spoken.
+// Version 1 of the tunnel: a WebSocket with lines of JSON. For each stream we send the address of a pick-up,
+// to which the agent connects with a WebSocket of its own; there it is an HTTP server, and after `GET
+// /ssh/<id>` the bytes are SSH. A pick-up's address is a secret that works once and for some seconds. Two
+// rules of real agents: the end of the request's head is the end of a message (what follows in it is lost),
+// and nothing is sent before the agent's SSH server has spoken.
 import { randomBytes } from 'node:crypto'
 import type { Duplex } from 'node:stream'
 import { keepAlive_ms, ping_ms, tunnelPaths, type TunnelMessage } from '@hawser/contract/tunnel'
@@ -15,7 +14,7 @@ import { Unreachable, type Tunnel, type TunnelDevice, type TunnelEnd } from '../
 /** As long as agents try. */
 const pickUp_ms = 20_000
 const longestLine_bytes = 4_096
-/** Lines that wait for an agent who does not read: many more than it can be asked for at a time. */
+/** Lines that wait for an agent who does not read, far beyond the concurrent requests. */
 const mostUnsaid_bytes = 64 * 1024
 /** Streams of one tunnel that wait for their pick-up. */
 const mostWaiting = 64
@@ -62,7 +61,6 @@ export function pickUps(hold: (name: string) => HeldName): PickUps {
   }
 }
 
-/** Pings of the tunnel's own WebSocket. */
 export const controlPing = { every_ms: keepAlive_ms, timeout_ms: ping_ms }
 
 export function revdialTunnel(device: TunnelDevice, control: Duplex, waiting: PickUps, meter: Meter): Tunnel {
@@ -89,7 +87,6 @@ export function revdialTunnel(device: TunnelDevice, control: Duplex, waiting: Pi
     ended.resolve(endOf(failure))
   })
 
-  /** A WebSocket of the agent's, for one stream. */
   async function pickUp(signal: AbortSignal): Promise<StreamSocket> {
     if (refusals.size >= mostWaiting) throw new Unreachable('The agent is busy.')
     const arrived = Promise.withResolvers<StreamSocket>()
@@ -104,7 +101,7 @@ export function revdialTunnel(device: TunnelDevice, control: Duplex, waiting: Pi
       await Promise.race([expected.known(), arrived.promise])
       limit.throwIfAborted()
       say({ command: 'conn-ready', connPath })
-      // The original says so after every such line; agents count only these.
+      // Agents count only these lines; the original sends one after every request.
       say({ command: 'keep-alive' })
       return await arrived.promise
     } finally {
@@ -137,14 +134,14 @@ export function revdialTunnel(device: TunnelDevice, control: Duplex, waiting: Pi
   }
 }
 
-/** What the end of the WebSocket says about the agent. 1006: it ended without a close frame. */
+/** 1006: the WebSocket ended without a close frame. */
 function endOf(error: Error | undefined): TunnelEnd | undefined {
   if (error === undefined) return { ending: 'closed' }
   const lost = error instanceof SocketLost && error.code === 1006
   return { ending: lost ? 'lost' : 'broken', detail: error.message }
 }
 
-/** Lines that are no JSON, or too long, end the tunnel; what we do not know is passed over. */
+/** Lines that are no JSON, or too long, end the tunnel; unknown ones are ignored. */
 function readLines(control: Duplex, onLine: (line: TunnelMessage) => void): void {
   let rest = Buffer.alloc(0)
   const take = (chunk: Buffer): void => {
@@ -157,7 +154,7 @@ function readLines(control: Duplex, onLine: (line: TunnelMessage) => void): void
       bytes = bytes.subarray(end + 1)
     }
     if (bytes.length > longestLine_bytes) throw new Error('A line of the tunnel is too long.')
-    // A copy: the beginning of a line must not keep the whole read.
+    // A copy: the beginning of a line must not retain the whole read.
     rest = Buffer.from(bytes)
   }
   control.on('data', (chunk: Buffer) => {

@@ -1,11 +1,10 @@
-// Version 2 of the tunnel: one WebSocket, yamux on it, a stream for every SSH connection. The agent is
-// yamux's server: we open, it accepts. Negotiation costs no round trip: the names of the protocols and the
-// JSON line leave with the opening. The agent's replies are read off the stream before anybody else sees it.
-// Some agents read the line with a buffer that they throw away, so nothing may be said on the stream before
-// the agent's SSH server has spoken. Our own agent gets what follows at once. Agents in the field and the
-// server ping each other every `ping_ms`. With the feature `report` only the agent pings: its packets are the
-// ones that keep a NAT's mapping alive, and it is the one that can connect again. The server then ends a
-// tunnel that is silent for longer than the agent said.
+// Version 2 of the tunnel: one WebSocket with yamux, a stream for every SSH connection. The agent is yamux's
+// server. Negotiation costs no round trip: protocol names and JSON line leave with the opening, and the
+// agent's replies are read off the stream first. Some agents read the line with a buffer that they discard,
+// so nothing may be sent before the agent's SSH server has spoken; our own agent gets what follows at once.
+// Agents in the field and the server ping each other every `ping_ms`. With the feature `report` only the
+// agent pings: its packets preserve a NAT's mapping, and it can connect again. The server then ends a tunnel
+// that is silent for longer than the agent announced.
 import { randomBytes } from 'node:crypto'
 import type { Duplex } from 'node:stream'
 import {
@@ -18,13 +17,48 @@ import {
   type EndOrder,
   type Proof,
 } from '@hawser/contract/tunnel'
-import { ConnectionLost, liveness, multistream, MuxClosed, openMux } from '@hawser/mux'
+import { ConnectionLost, liveness, multistream, MuxClosed, openMux, type Mux } from '@hawser/mux'
 import type { Meter } from '../meter.ts'
 import { proves, Unreachable, type Tunnel, type TunnelDevice, type TunnelEnd } from '../tunnel.ts'
 
 const longestProof_bytes = 4_096
-/** A ping may be so late, but never by more than its interval. */
+/** The most that a ping may be late; never more than its interval. */
 const mostLate_ms = 30_000
+
+/** `reports`: the agent pings, and we do not. */
+function opening(mux: Mux, reports: boolean) {
+  /** `expected` is taken off the agent's first bytes. */
+  const begin = (protocol: string, head: string, expected?: Buffer): Duplex => {
+    const first = Buffer.concat([multistream.propose(protocol), Buffer.from(`${head}\n`)])
+    const stream = mux.open(first, expected)
+    // Use reveals a dead link: the next ping may be minutes away.
+    if (reports) mux.expectWord(pong_ms)
+    return stream
+  }
+
+  /** Undefined when the agent does not know the protocol. */
+  async function open(protocol: string, head: object, signal: AbortSignal): Promise<Duplex | undefined> {
+    const stream = begin(protocol, JSON.stringify(head))
+    const stop = (): void => void stream.destroy()
+    signal.addEventListener('abort', stop, { once: true })
+    // The caller handles errors of an open stream; until then they are handled here.
+    const failed = (): void => undefined
+    stream.on('error', failed)
+    try {
+      signal.throwIfAborted()
+      if (await multistream.readReply(stream, protocol)) return stream
+      stream.destroy()
+      return undefined
+    } catch (cause) {
+      stream.destroy()
+      throw new Unreachable('The agent did not answer.', { cause })
+    } finally {
+      signal.removeEventListener('abort', stop)
+    }
+  }
+
+  return { begin, open }
+}
 
 export function yamuxTunnel(
   device: TunnelDevice,
@@ -43,8 +77,8 @@ export function yamuxTunnel(
     ...(reports ? { onPing: seen } : { ping: { every_ms: ping_ms, timeout_ms: pong_ms }, onPong: seen }),
   })
   /**
-   * The interval that the agent has named, and its SSH connections: with one it pings every
-   * `ping_ms` at most.
+   * The interval that the agent has named, and its SSH connections: with one it pings every `ping_ms` at
+   * most.
    */
   let interval_ms = firstPing_s * 1_000
   let connections = 0
@@ -57,17 +91,8 @@ export function yamuxTunnel(
   watch()
 
   const alive = liveness(carrier, mux)
+  const { begin, open } = opening(mux, reports)
 
-  /** Opens a stream. `expected` is taken off what the agent sends first. */
-  const begin = (protocol: string, head: string, expected?: Buffer): Duplex => {
-    const first = Buffer.concat([multistream.propose(protocol), Buffer.from(`${head}\n`)])
-    const stream = mux.open(first, expected)
-    // A link that is dead is noticed by use: the next ping may be minutes away.
-    if (reports) mux.expectWord(pong_ms)
-    return stream
-  }
-
-  /** Counts a stream of an SSH connection. */
   const counted = (stream: Duplex): Duplex => {
     connections++
     watch()
@@ -76,27 +101,6 @@ export function yamuxTunnel(
       watch()
     })
     return meter.session(stream)
-  }
-
-  /** Undefined when the agent does not know the protocol. */
-  async function open(protocol: string, head: object, signal: AbortSignal): Promise<Duplex | undefined> {
-    const stream = begin(protocol, JSON.stringify(head))
-    const stop = (): void => void stream.destroy()
-    signal.addEventListener('abort', stop, { once: true })
-    // Whoever gets the stream hears of later errors; until then they are heard here.
-    const failed = (): void => undefined
-    stream.on('error', failed)
-    try {
-      signal.throwIfAborted()
-      if (await multistream.readReply(stream, protocol)) return stream
-      stream.destroy()
-      return undefined
-    } catch (cause) {
-      stream.destroy()
-      throw new Unreachable('The agent did not answer.', { cause })
-    } finally {
-      signal.removeEventListener('abort', stop)
-    }
   }
 
   return {
@@ -160,7 +164,6 @@ export function yamuxTunnel(
   }
 }
 
-/** What the end of the session says about the agent. */
 function endOf(error: Error | undefined): TunnelEnd | undefined {
   if (error === undefined || error instanceof MuxClosed) return { ending: 'closed' }
   if (!(error instanceof ConnectionLost)) return { ending: 'broken', detail: error.message }

@@ -24,7 +24,7 @@ const largestHeap_bytes = 64 * 2 ** 20
 interface ProcessMemory {
   /** The share of the time since the last call in which the event loop was busy, from 0 to 1. */
   busy(): number
-  /** What is in use on V8's heap, or not yet collected. */
+  /** Memory on V8's heap that is in use, or not yet collected. */
   heap_bytes(): number
   collect(): void
   trim(): void
