@@ -3,6 +3,7 @@
 // of its own, fetched when it is about to be opened.
 import path from 'node:path'
 import { contract } from '@hawser/contract'
+import { defined } from '@hawser/contract/defined'
 import type { Operation } from '@hawser/contract/operation'
 import { roleMatrix } from '@hawser/contract/role-matrix'
 import react from '@vitejs/plugin-react'
@@ -19,7 +20,7 @@ function leanContract(): Plugin {
       Object.fromEntries(
         Object.entries(verbs as Record<string, Operation>).map(([verb, { method, path, list }]) => [
           verb,
-          { method, path, ...(list ? { list: true } : {}) },
+          defined({ method, path, list: list || undefined }),
         ]),
       ),
     ]),
@@ -58,8 +59,10 @@ export default defineConfig({
     target: 'es2022',
     reportCompressedSize: false,
     rolldownOptions: {
-      ...(process.env['HAWSER_CONSOLE_DESIGN'] ? { input: ['index.html', 'design.html'].map(inFolder) } : {}),
-      // Schemas that only the server needs, beside a list of words that the console needs, too.
+      ...defined({
+        input: process.env['HAWSER_CONSOLE_DESIGN'] ? ['index.html', 'design.html'].map(inFolder) : undefined,
+      }),
+      // Schemas that only the server needs, in a file with a list of words that the console needs, too.
       treeshake: { manualPureFunctions: ['Type', 'operation', 'member', 'deviceOr'] },
       output: {
         // Few files: far away, each costs a round trip. What the sign-in page needs, what all other pages

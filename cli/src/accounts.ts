@@ -9,7 +9,7 @@ import { CliError, signInCode } from './errors.ts'
 export interface Account {
   readonly token: string
   readonly username: string
-  /** The namespace that the token is for; empty if there is none. */
+  /** The namespace of the token; empty: none. */
   readonly tenant: string
 }
 
@@ -68,7 +68,7 @@ export function accounts(env: NodeJS.ProcessEnv) {
     current: (): string => read().current,
     find: (server: string): Account | undefined => read().accounts[server],
     save(server: string, account: Account): void {
-      // A broken file, or one that others can read, does not stop a new sign-in.
+      // A broken file, or one that others can read, must not stop a new sign-in.
       let old: AccountsFile = { current: '', accounts: {} }
       try {
         old = read()

@@ -4,7 +4,7 @@
 import type { Context } from './context.ts'
 import { CliError, usageCode } from './errors.ts'
 
-/** Where a shell gets completions for a word from: the names of this kind on the server, or files. */
+/** The source of completions for a word: names of this kind on the server, or files. */
 export type NameSource = 'device' | 'session' | 'namespace' | 'tag' | 'file'
 
 export interface Argument {
@@ -18,14 +18,12 @@ export interface Argument {
 }
 
 export interface Option {
-  /** Without its dashes. */
   readonly name: string
   readonly short?: string
   /** The name of its value. Absent: the option is a flag, and `--no-…` switches it off. */
   readonly value?: string
   readonly doc: string
   readonly required?: boolean
-  /** May be given several times. */
   readonly many?: boolean
   readonly choices?: readonly string[] | undefined
   readonly completes?: NameSource | undefined
@@ -36,13 +34,12 @@ export interface Command {
   readonly summary: string
   readonly arguments?: readonly Argument[]
   readonly options?: readonly Option[]
-  /** More lines for its help. */
   readonly details?: readonly string[]
   readonly raw?: boolean
-  /** Works, but is not listed in help. */
+  /** Works, but help does not list it. */
   readonly hidden?: boolean
-  /** Runs the command. Returns the exit code; undefined is 0. */
-  run(given: ParsedArgs, context: Context): Promise<number | undefined>
+  /** Runs the command. Returns the exit code; none is 0. */
+  run(given: ParsedArgs, context: Context): Promise<number | void>
 }
 
 export interface ParsedArgs {
@@ -50,11 +47,10 @@ export interface ParsedArgs {
   /** The last value of an option. */
   value(option: string): string | undefined
   values(option: string): readonly string[]
-  /** Whether a flag is on or off; undefined if the command line has neither form. */
+  /** Undefined: the command line has neither form. */
   flag(option: string): boolean | undefined
 }
 
-/** Options that every command has. */
 export const globalOptions: readonly Option[] = [
   {
     name: 'output',
@@ -122,17 +118,16 @@ export function parse(options: readonly Option[], words: readonly string[]): Par
   }
 }
 
-/** Throws a usage error when words or options are missing, or when there are too many words. */
+/** Throws a usage error for missing words or options, and for too many words. */
 export function check(command: Command, given: ParsedArgs): void {
   const { arguments: wanted = [], options = [] } = command
   const say = (sentence: string): never => {
     throw new CliError(`${sentence}\nUsage: ${usageOf(command)}`, usageCode)
   }
   const missing = wanted.filter((argument, i) => !argument.optional && given.words.length <= i)
-  if (missing.length > 0)
-    say(`What is missing: ${missing.map(({ name, doc }) => `<${name}> (${doc})`).join(', ')}.`)
+  if (missing.length > 0) say(`Missing: ${missing.map(({ name, doc }) => `<${name}> (${doc})`).join(', ')}.`)
   if (!wanted.some(({ many }) => many) && given.words.length > wanted.length) {
-    say(`There is one word too many: ${given.words[wanted.length]}.`)
+    say(`Unexpected argument: ${given.words[wanted.length]}.`)
   }
   for (const [i, { name, choices }] of wanted.entries()) {
     const word = given.words[i]
@@ -140,7 +135,22 @@ export function check(command: Command, given: ParsedArgs): void {
       say(`<${name}> is one of ${choices.join(', ')}, not ${word}.`)
   }
   const absent = options.filter((option) => option.required && given.value(option.name) === undefined)
-  if (absent.length > 0) say(`What is missing: ${absent.map(spell).join(', ')}.`)
+  if (absent.length > 0) say(`Missing: ${absent.map(spell).join(', ')}.`)
+}
+
+/** The value of an option that is a whole number in a range. */
+export function wholeNumber(
+  given: ParsedArgs,
+  option: string,
+  usual: number,
+  least: number,
+  most: number,
+): number {
+  const text = given.value(option) ?? String(usual)
+  const number = Number(text)
+  if (!/^\d{1,6}$/.test(text) || number < least || number > most)
+    throw new CliError(`--${option} must be a whole number from ${least} to ${most}, not ${text}.`, usageCode)
+  return number
 }
 
 export function usageOf({ words, arguments: wanted = [], options = [], raw }: Command): string {
@@ -168,7 +178,7 @@ function unknownOption(name: string, known: readonly Option[]): CliError {
   )
 }
 
-/** The most similar of the words, if it is similar enough to be a typing error. */
+/** The most similar word, if it is similar enough for a typing error. */
 export function closest(word: string, words: readonly string[]): string | undefined {
   const ranked = words.map((one) => ({ one, far: distance(word, one) })).toSorted((a, b) => a.far - b.far)
   const [first] = ranked

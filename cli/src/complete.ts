@@ -8,7 +8,7 @@ import { globalOptions, type Command, type NameSource, type Option } from './com
 import { kebab } from './generated-commands.ts'
 import type { Context } from './context.ts'
 import { aliases } from './help.ts'
-import { filterOf, property } from './resolve.ts'
+import { byName, filterOf, property } from './resolve.ts'
 
 export interface Candidate {
   readonly word: string
@@ -18,7 +18,7 @@ export interface Candidate {
 const timeout_ms = 2000
 const plainName = /^[\p{L}\p{N}_.@:+,=-]+$/u
 
-/** Commands that hawser.ts hands to the server's program. */
+/** Commands of the server's program. */
 const serverCommands: readonly Candidate[] = [
   { word: 'serve', doc: 'runs the server' },
   { word: 'admin', doc: 'commands of the administrator' },
@@ -132,7 +132,7 @@ const fromServer: Record<
     const [user = '', part = ''] = /^(.*@)?(.*)$/.exec(current)?.slice(1) ?? []
     const filter = filterOf([], part ? [property('name', 'contains', part)] : [])
     const { body } = await api.devices.list({
-      query: { per_page: 100, sort_by: 'name', order_by: 'asc', ...filter },
+      query: { per_page: 100, ...byName, ...filter },
       signal,
     })
     return body.map(({ name, status, online }) => ({

@@ -12,18 +12,18 @@ export interface Context {
   readonly env: NodeJS.ProcessEnv
   readonly accounts: Accounts
   readonly output: 'table' | 'json'
-  /** The server's URL; throws if none is known. */
+  /** Throws if no server is known. */
   server(): string
-  /** For calls as the signed-in user; throws if nobody is signed in, unless `anonymousToo`. */
+  /** As the signed-in user; throws if nobody is signed in, unless `anonymousToo`. */
   options(anonymousToo?: boolean): ClientOptions
-  /** For calls without a credential. */
+  /** Without a credential. */
   anonymous(server?: string): ClientOptions
   api(): Client
-  /** The kind of credential in the options that were made last. */
+  /** The kind of credential that the latest options had. */
   credential(): Credential
-  /** Prints a result, as a table or as JSON. */
+  /** As a table or as JSON. */
   print(value: unknown, shape?: Shape): void
-  /** Prints a sentence on stderr, so that piped output stays clean. */
+  /** On stderr, so that piped output stays clean. */
   say(sentence: string): void
 }
 
@@ -32,7 +32,7 @@ export interface GlobalChoices {
   readonly output: string | undefined
 }
 
-/** So that the list of one's sign-ins names the machine. */
+/** The user agent names the machine in the list of sign-ins. */
 const headers = { 'user-agent': `hawser/${version} (${os.hostname()})` }
 
 export function openContext(env: NodeJS.ProcessEnv, chosen: GlobalChoices): Context {
@@ -79,7 +79,7 @@ export function openContext(env: NodeJS.ProcessEnv, chosen: GlobalChoices): Cont
   }
 }
 
-/** Normalises the address of a server, so that the accounts file has one entry per server. */
+/** So that the accounts file has one entry per server. */
 export function serverAddress(text: string): string {
   const url = URL.parse(/^[a-z]+:\/\//i.test(text) ? text : `https://${text}`)
   if (!url || !/^https?:$/.test(url.protocol) || url.username || url.search || url.hash) {
@@ -92,8 +92,8 @@ export function serverAddress(text: string): string {
 }
 
 /**
- * `fetch` for one server. It follows no redirect, because that would carry a token or a password to another
- * server. It turns a server that cannot be reached, or that is no Hawser server, into an error that says so.
+ * Follows no redirect, because that would carry a token or a password to another server. A server that is
+ * unreachable, or not Hawser, gives an error that says so.
  */
 function fetchFrom(server: string): typeof fetch {
   return async (input, init) => {

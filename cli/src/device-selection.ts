@@ -2,34 +2,31 @@
 // that have at least one of the tags, as in firewall rules and public keys. A command without any selection
 // is an error, and never means all.
 import type { Client } from '@hawser/contract/client'
+import { defined } from '@hawser/contract/defined'
 import type { Device, DeviceStatus } from '@hawser/contract/devices'
 import type { Argument, ParsedArgs, Option } from './command.ts'
 import { CliError, notFoundCode, usageCode } from './errors.ts'
-import { everyPage, filterOf, findDevice, isGlob, matchingDevices } from './resolve.ts'
+import { byName, everyPage, filterOf, findDevice, isGlob, matchingDevices } from './resolve.ts'
 
 export const deviceWords: Argument = {
   name: 'device',
-  doc: "names of devices, patterns such as 'shop-*', uids or beginnings of them",
+  doc: "device names, patterns such as 'shop-*', uids or the start of them",
   optional: true,
   many: true,
   completes: 'device',
 }
 
-export const selectors = (everything: string): Option[] => [
-  {
-    name: 'tag',
-    value: 'tag',
-    doc: 'devices with this tag; repeated: with any of them',
-    many: true,
-    completes: 'tag',
-  },
-  { name: 'all', doc: everything },
-]
+export const tagSelector: Option = {
+  name: 'tag',
+  value: 'tag',
+  doc: 'devices with this tag; repeated: with any of them',
+  many: true,
+  completes: 'tag',
+}
 
-/**
- * Only devices of this status are selected by tag or pattern, or by --all; a device given by its own name may
- * have any.
- */
+export const selectors = (everything: string): Option[] => [tagSelector, { name: 'all', doc: everything }]
+
+/** Selects by tag, pattern or --all only devices of this status; a device that is named may have any. */
 export interface StatusFilter {
   readonly tagged?: DeviceStatus
   readonly all?: DeviceStatus
@@ -44,7 +41,7 @@ export async function selectDevices(
   const tags = given.values('tag')
   const everything = given.flag('all') === true
   if (names.length === 0 && tags.length === 0 && !everything) {
-    throw new CliError('Which devices? Name them, or give --tag <tag> or --all.', usageCode)
+    throw new CliError('No devices given: name them, or use --tag <tag> or --all.', usageCode)
   }
   const status = everything ? only.all : only.tagged
   const found = new Map<string, Device>()
@@ -55,9 +52,8 @@ export async function selectDevices(
   if (tags.length > 0 || everything) {
     const query = {
       ...filterOf(everything ? [] : tags),
-      ...(status ? { status } : {}),
-      sort_by: 'name',
-      order_by: 'asc',
+      ...defined({ status }),
+      ...byName,
     } as const
     for (const device of await everyPage((pages) => api.devices.list({ query: { ...query, ...pages } })))
       found.set(device.uid, device)
@@ -65,20 +61,17 @@ export async function selectDevices(
   if (found.size === 0) {
     const which = status ? `${status} device` : 'device'
     const tagged = everything ? '' : ` with the tag ${tags.join(' or ')}`
-    throw new CliError(
-      `There is no ${which}${tagged} here; \`hawser devices list\` shows what there is.`,
-      notFoundCode,
-    )
+    throw new CliError(`There is no ${which}${tagged}; \`hawser devices list\` shows them all.`, notFoundCode)
   }
   return [...found.values()]
 
-  /** A pattern without a match is an error, even beside others: it may be a slip of the pen. */
+  /** A pattern without a match is an error, also among others: it may be a typing mistake. */
   async function devicesLike(glob: string): Promise<Device[]> {
     const devices = await matchingDevices(api, glob, { status: only.tagged })
     if (devices.length > 0) return devices
     const which = only.tagged ? `${only.tagged} device` : 'device'
     throw new CliError(
-      `No ${which} has a name like ${glob}; \`hawser devices list\` shows what there is.`,
+      `No ${which} has a name like ${glob}; \`hawser devices list\` shows them all.`,
       notFoundCode,
     )
   }

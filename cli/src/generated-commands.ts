@@ -5,6 +5,7 @@
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { operations, type NamedOperation } from '@hawser/contract'
+import { defined } from '@hawser/contract/defined'
 import { ApiError, call, client, type ClientOptions, type RawInput } from '@hawser/contract/client'
 import { DeviceUid, NotAfter, NotBefore, SessionUid, TenantId } from '@hawser/contract/fields'
 import { accessSentence, rulesOf, type Schema } from '@hawser/contract/openapi'
@@ -36,7 +37,6 @@ type Kind =
   | 'audit stream'
   | 'moment'
 
-/** A field of a query or a body, as an option of the command. */
 interface Field {
   readonly option: string
   readonly path: readonly string[]
@@ -54,6 +54,12 @@ export const kebab = (name: string): string =>
 const isSecret = (field: Field): boolean =>
   field.schema.type !== 'boolean' && /password|secret|^code$|-code$|^token$|^key$/.test(field.option)
 
+const wholeBody: Option = {
+  name: 'body',
+  value: 'json',
+  doc: 'the whole body: JSON, @file, or - for stdin; other options change it',
+}
+
 export function generatedCommands(): Command[] {
   return operations.map(commandFor)
 }
@@ -69,15 +75,7 @@ export function commandFor(named: NamedOperation): Command {
   const body = fieldsIn(schemaOf(op.body))
   const paged = op.list !== undefined && query.some(({ option }) => option === 'page')
   const more: Option[] = [
-    ...(op.body
-      ? [
-          {
-            name: 'body',
-            value: 'json',
-            doc: 'the whole body as JSON, as @file or as - for stdin; other options change it',
-          },
-        ]
-      : []),
+    ...(op.body ? [wholeBody] : []),
     ...(paged ? [{ name: 'all', doc: 'all pages' }] : []),
   ]
   return {
@@ -92,10 +90,11 @@ export function commandFor(named: NamedOperation): Command {
     details: [
       `Who may: ${accessSentence(op.access)}.`,
       `Calls ${op.method} ${op.path}.`,
-      ...(op.deprecated ? ['An older form, kept for old clients.'] : []),
+      ...(op.deprecated ? ['An older form, for old clients.'] : []),
     ],
     async run(given, context) {
       const options = op.access.who === 'anyone' ? context.anonymous() : context.options()
+      const columns = columnsOf[id] ?? columnsOf[noun]
       const input: RawInput = {
         params: await paramsOf(params, given, options),
         query: (await fieldValues(query, given, options)) as Record<string, string>,
@@ -106,10 +105,8 @@ export function commandFor(named: NamedOperation): Command {
           const result = await callOrThrow(op, { ...input, query: { ...input.query, ...pages } }, options)
           return { body: result.body as unknown[], total: Number(result.headers.get('x-total-count')) }
         }
-        context.print(await everyPage(read, progressOf(context)), {
-          columns: columnsOf[id] ?? columnsOf[noun],
-        })
-        return undefined
+        context.print(await everyPage(read, progressOf(context)), { columns })
+        return
       }
       if (op.streamed && (op.text || context.output === 'json')) {
         const filter = screenFilter()
@@ -117,11 +114,11 @@ export function commandFor(named: NamedOperation): Command {
         const stream = (await openStream(op, input, options)).setEncoding('utf8')
         for await (const chunk of stream)
           if (!process.stdout.write(piece(chunk as string))) await once(process.stdout, 'drain')
-        return undefined
+        return
       }
       const { body: answer, headers } = await callOrThrow(
         op,
-        { ...input, ...(whole === undefined ? {} : { body: whole }) },
+        { ...input, ...defined({ body: whole }) },
         options,
       )
       if (op.text)
@@ -130,20 +127,19 @@ export function commandFor(named: NamedOperation): Command {
         context.print(
           answer,
           op.list
-            ? { columns: columnsOf[id] ?? columnsOf[noun], total: Number(headers.get('x-total-count')) }
+            ? { columns, total: Number(headers.get('x-total-count')) }
             : Array.isArray(answer)
-              ? { columns: columnsOf[noun] }
+              ? { columns }
               : {},
         )
-      // The server reports side effects of the change in this header.
+      // Side effects of the change.
       const notice = headers.get('x-notice')
       if (notice) process.stderr.write(`${safeText(notice)}\n`)
-      return undefined
     },
   }
 }
 
-/** A progress line for long lists, on terminals only. */
+/** For long lists, on terminals only. */
 export function progressOf(context: Context): ((done: number, total: number) => void) | undefined {
   if (!process.stderr.isTTY || context.output === 'json') return undefined
   return (done, total) => void process.stderr.write(done < total ? `\r${done} of ${total} …` : '\r\u001b[K')
@@ -159,7 +155,7 @@ async function callOrThrow(op: NamedOperation['op'], input: RawInput, options: C
     : error
 }
 
-/** What each of the refused fields takes, a line each. */
+/** The rule of each refused field, one per line. */
 function rulesFor({ body }: NamedOperation['op'], names: readonly string[]): string[] {
   return fieldsIn(schemaOf(body))
     .filter(({ path }) => names.includes(path[0]!))
@@ -230,7 +226,7 @@ async function bodyOf(fields: readonly Field[], given: ParsedArgs, options: Clie
     const each = missing.map(
       (field) => `--${field.option}${field.schema.type === 'boolean' ? ` or --no-${field.option}` : ''}`,
     )
-    throw new CliError(`What is missing: ${each.join(', ')}. --help says what they are.`, usageCode)
+    throw new CliError(`Missing: ${each.join(', ')}. --help explains them.`, usageCode)
   }
   return body
 }
@@ -286,7 +282,7 @@ function isPlain(schema: Schema | undefined): boolean {
 }
 
 /**
- * The leaf fields of an object. A union of objects gives the fields of all; the server checks combinations.
+ * The leaf fields of an object. A union gives the fields of all its objects; the server checks combinations.
  */
 function fieldsIn(schema: Schema | undefined, path: readonly string[] = [], required = true): Field[] {
   if (!schema) return []
@@ -325,8 +321,8 @@ function optionOf(field: Field): Option {
 }
 
 function docOf(schema: Schema, kind: Kind | undefined): string {
-  if (kind === 'device') return 'a device: its name, or its uid or the beginning of it'
-  if (kind === 'session') return 'a session: its uid or the beginning of it, or `last`'
+  if (kind === 'device') return 'a device: its name, or its uid or the start of it'
+  if (kind === 'session') return 'a session: its uid or the start of it, or `last`'
   if (kind === 'namespace') return 'a namespace: its name or its id'
   if (kind === 'member') return 'a member: the username or the id'
   if (kind === 'public key' || kind === 'enrolment key')

@@ -14,10 +14,10 @@ export const aliases: Readonly<Record<string, string>> = {
   tag: 'tags',
 }
 
-/** Nouns that the contract does not have: what they are, and where their help points to. */
+/** Nouns without operations, and where their help points to. */
 const ownNouns: Readonly<Record<string, readonly [sentence: string, more?: string]>> = {
   members: [
-    'People in the namespace, with their roles, and inviting more.',
+    'People in the namespace, their roles and invitations.',
     'More: `hawser namespaces add-member`, `hawser namespaces update-member`, `hawser namespaces remove-member`, `hawser invitations`, `hawser roles`.',
   ],
   config: ['Settings of other programs.'],
@@ -35,8 +35,8 @@ const topics: Readonly<Record<string, () => string>> = {
       'Environment:',
       ...columns([
         ['HAWSER_SERVER', 'the address of the server, such as https://hawser.example.com'],
-        ['HAWSER_API_KEY', 'an API key, used instead of a sign-in; it is for one namespace'],
-        ['XDG_CONFIG_HOME', 'where hawser/account.json is kept, with your tokens; default: ~/.config'],
+        ['HAWSER_API_KEY', 'an API key, used instead of a sign-in, for one namespace'],
+        ['XDG_CONFIG_HOME', 'the folder of hawser/account.json, which has your tokens; default: ~/.config'],
       ]),
     ].join('\n'),
 }
@@ -66,15 +66,15 @@ export function overview(commands: readonly Command[]): string {
       ]),
     ),
     '',
-    'Of the server itself:',
+    'On the server:',
     ...columns([
       ['serve', 'runs the server'],
-      ['admin', 'commands of the administrator; without one it lists them'],
-      ['import shellhub <source>', 'moves a ShellHub in: people, namespaces, devices, keys'],
-      ['recording verify <file> [key]', 'says whether a recording is as it was written'],
+      ['admin', 'commands for the administrator; without one, lists them'],
+      ['import shellhub <source>', 'imports a ShellHub: people, namespaces, devices, keys'],
+      ['recording verify <file> [key]', 'verifies that a recording is unchanged'],
     ]),
     '',
-    'Everywhere:',
+    'Global options:',
     ...optionRows(globalOptions),
     '',
     `More: ${Object.keys(topics)
@@ -106,7 +106,7 @@ export function helpOfCommand(command: Command): string {
       ? ['', 'Arguments:', ...columns(wanted.map(({ name, doc }) => [`<${name}>`, doc]))]
       : []),
     ...(options.length > 0 ? ['', 'Options:', ...optionRows(options)] : []),
-    ...(command.raw ? [] : ['', 'Everywhere:', ...optionRows(globalOptions)]),
+    ...(command.raw ? [] : ['', 'Global options:', ...optionRows(globalOptions)]),
     ...(details.length > 0 ? ['', ...details] : []),
   ].join('\n')
 }
@@ -116,7 +116,7 @@ const optionRows = (options: readonly Option[]): string[] =>
     options.map((option) => [`${option.short ? `-${option.short}, ` : ''}${spell(option)}`, option.doc]),
   )
 
-/** Two columns; a long left cell gets a line of its own. */
+/** Two columns; a long left cell has a line of its own. */
 function columns(rows: readonly (readonly [string, string])[]): string[] {
   const width = Math.min(34, Math.max(...rows.map(([left]) => left.length)))
   return rows.flatMap(([left, right]) =>

@@ -13,20 +13,20 @@ import { safeText } from './safe-text.ts'
 
 const run = promisify(execFile)
 
-/** A certificate is renewed when it is so old; it is good for longer. */
+/** A certificate of this age is renewed; it is valid for longer. */
 const fresh_ms = 120_000
 
 export interface Identity extends Disposable {
-  /** Options for ssh, scp or sftp that will run with `options` for this host. */
+  /** For ssh, scp or sftp with `options` to this host. */
   options(options: readonly string[], host: string): Promise<string[]>
 }
 
-/** Without a sign-in, and with a server that does not know of it, ssh runs as it would without this. */
+/** Without a sign-in, or with an older server, ssh runs with its own options. */
 export function openIdentity(context: Context): Identity {
   let folder: string | undefined
   let made: { readonly file: string; readonly at: number } | undefined
   let making: Promise<string | undefined> | undefined
-  /** What ssh would use by itself, by its options: many devices have the same. */
+  /** The identity files of ssh, by its options: many devices share them. */
   const known = new Map<string, Promise<string[]>>()
 
   async function make(): Promise<string | undefined> {
@@ -41,7 +41,7 @@ export function openIdentity(context: Context): Identity {
     return file
   }
 
-  /** The file of the key; undefined when the server is not told. */
+  /** Undefined: the server gave no certificate. */
   async function key(): Promise<string | undefined> {
     context.options(true)
     if (context.credential() === 'none') return undefined
@@ -79,9 +79,8 @@ export function openIdentity(context: Context): Identity {
 }
 
 /**
- * The identity files that ssh would use by itself. ssh tries its default ones only while none is
- * named, so they are named here, as ssh spells them. It complains about named files that are missing,
- * so those are left out.
+ * ssh tries its default identity files only while none is named, so they are named here, as ssh spells them.
+ * Missing ones are left out, because ssh complains about them.
  */
 async function identityFiles(options: readonly string[], host: string): Promise<string[]> {
   // Options that are wrong are ssh's to report.

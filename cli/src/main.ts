@@ -58,7 +58,7 @@ function fail(error: unknown, context: ReturnType<typeof openContext> | undefine
   const failure = toCliError(error, context?.credential())
   if (!failure) {
     process.stderr.write(
-      `hawser: this is a bug, please report it.\n${error instanceof Error ? error.stack : String(error)}\n`,
+      `hawser: internal error; please report it.\n${error instanceof Error ? error.stack : String(error)}\n`,
     )
     return 1
   }

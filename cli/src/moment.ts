@@ -1,3 +1,5 @@
+// Moments on the command line.
+
 /** A moment, or a duration such as 2h before now, as the server takes it. */
 export function momentOf(text: string): string
 export function momentOf(text: string | undefined): string | undefined

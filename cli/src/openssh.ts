@@ -36,18 +36,18 @@ export function splitTarget(text: string): { user: string; device: string } {
 
 /** The user name for the gateway: `user@namespace.device`. */
 export function sshidOf(user: string, { namespace, name }: Pick<Device, 'namespace' | 'name'>): string {
-  // It becomes an argument and a line of ssh_config, and a server could name its devices anything.
+  // The name becomes an argument and a line of ssh_config, and a server could name its devices anything.
   if (![namespace, name].every((part) => /^[A-Za-z0-9_.-]+$/.test(part))) {
     throw new CliError(
-      `${safeText(`${namespace}.${name}`)} is no name that ssh can be told. Rename the device: \`hawser devices rename\`.`,
+      `${safeText(`${namespace}.${name}`)} is not a valid name for ssh. Rename the device: \`hawser devices rename\`.`,
     )
   }
   return `${user}@${namespace}.${name}`
 }
 
 /**
- * The SSHID for `[user@]device`. It looks the device up, so that a wrong name is reported before ssh starts.
- * Without a sign-in, `namespace.device` is used as it is.
+ * The SSHID for `[user@]device`. Looking the device up reports a wrong name before ssh starts; without a
+ * sign-in, `namespace.device` is used as it is.
  */
 export async function targetOf(context: Context, text: string): Promise<string> {
   const { user, device } = splitTarget(text)
@@ -70,10 +70,10 @@ export function reachable(device: Device): Device {
   )
 }
 
-/** A host without the brackets of an IPv6 address, which scp wants and ssh does not. */
+/** Without the brackets of an IPv6 address, which scp wants and ssh does not. */
 export const bare = (host: string): string => host.replace(/^\[(.*)\]$/, '$1')
 
-/** Runs a program with this process's input and output; returns its exit code. */
+/** Runs a program on this process's input and output. */
 export async function launch(
   program: string,
   args: readonly string[],

@@ -4,9 +4,9 @@
 import { safeJson, safeText } from './safe-text.ts'
 
 export interface Shape {
-  /** Paths of the fields that a table shows, in this order. */
+  /** Paths of fields, in this order. */
   readonly columns?: readonly string[] | undefined
-  /** The number of items on all pages. */
+  /** On all pages. */
   readonly total?: number | undefined
   /** The sentence for an empty list. */
   readonly empty?: string
@@ -14,7 +14,7 @@ export interface Shape {
 
 /**
  * The columns of lists, by noun or by operation; one with a question mark only where some row has it. Other
- * lists show their fields that are no objects.
+ * lists show their plain fields.
  */
 export const columnsOf: Readonly<Record<string, readonly string[]>> = {
   devices: ['name', 'status', 'online', 'tags', 'info.pretty_name', 'last_seen', 'uid'],
@@ -89,12 +89,12 @@ function headingOf(column: string): string {
   return (word ?? column).replaceAll('_', ' ').toUpperCase()
 }
 
-/** Devices whose identity two machines use: no column would be seen in time. */
+/** A person would overlook devices whose identity two machines use in a column. */
 function noteConflicts(rows: readonly Record<string, unknown>[]): void {
   for (const { conflict, name } of rows)
     if (typeof conflict === 'object' && conflict !== null)
       process.stderr.write(
-        `${cell(name)}: two machines use this identity; \`hawser devices get\` says from where they come.\n`,
+        `${cell(name)}: two machines use this identity; \`hawser devices get\` shows where they connect from.\n`,
       )
 }
 

@@ -1,6 +1,7 @@
 // Resolves names to ids: a device by its name, its uid or a prefix of it; a session by a prefix of its uid,
 // or `last`; a namespace by its name; a member by the username. A name that fits several objects is an error.
 import type { Client } from '@hawser/contract/client'
+import { defined } from '@hawser/contract/defined'
 import type { Device, DeviceStatus } from '@hawser/contract/devices'
 import { patterns } from '@hawser/contract/fields'
 import { encodeFilter, type FilterElement } from '@hawser/contract/filters'
@@ -24,6 +25,8 @@ export const property = (
   type: 'property',
   params: { name, operator, value },
 })
+export const byName = { sort_by: 'name', order_by: 'asc' } as const
+
 /** A filter for devices that have at least one of the tags and meet every condition. */
 export function filterOf(
   tags: readonly string[],
@@ -37,7 +40,6 @@ export function filterOf(
   return elements.length > 0 ? { filter: encodeFilter(elements) } : {}
 }
 
-/** Reads all pages of a list, one after the other. */
 export async function everyPage<T>(
   read: (query: { page: number; per_page: number }) => Promise<{ body: T[]; total: number }>,
   progress?: (read: number, total: number) => void,
@@ -51,17 +53,15 @@ export async function everyPage<T>(
   }
 }
 
-/** Whether a word is a pattern of names: * stands for any characters, ? for one. */
+/** * stands for any characters, ? for one. */
 export const isGlob = (text: string): boolean => /[*?]/.test(text)
 
 export interface Narrowing {
   readonly status?: DeviceStatus | undefined
-  /** Devices with at least one of these tags. */
   readonly tags?: readonly string[]
   readonly conditions?: readonly FilterElement[]
 }
 
-/** The devices whose names match the pattern, by name. */
 export async function matchingDevices(
   api: Client,
   glob: string,
@@ -77,9 +77,8 @@ export async function matchingDevices(
   const fixed = glob.split(/[*?]+/).reduce((longest, part) => (part.length > longest.length ? part : longest))
   const query = {
     ...filterOf(tags, [...(fixed ? [property('name', 'contains', fixed)] : []), ...conditions]),
-    ...(status ? { status } : {}),
-    sort_by: 'name',
-    order_by: 'asc',
+    ...defined({ status }),
+    ...byName,
   } as const
   const devices = await everyPage((pages) => api.devices.list({ query: { ...query, ...pages } }))
   const pattern = new RegExp(`^${glob.replaceAll(/\*+/g, '.*').replaceAll('?', '.')}$`, 'i')
@@ -143,7 +142,7 @@ interface NamedKey {
   readonly fingerprint_sha256?: string
 }
 
-/** The MD5 fingerprint, which the interface tells keys apart by, of a key by its name or a fingerprint. */
+/** The MD5 fingerprint of a key, which identifies it in the interface, by its name or any fingerprint. */
 export async function findKey(
   list: (query: { page: number; per_page: number }) => Promise<{ body: NamedKey[]; total: number }>,
   kind: 'public key' | 'enrolment key',
@@ -162,7 +161,7 @@ export async function findKey(
   return found.fingerprint
 }
 
-/** The uid of an audit stream by its name, or as it is. */
+/** By its name, or the text as it is. */
 export async function findAuditStream(api: Client, text: string): Promise<string> {
   if (new RegExp(patterns.uuid).test(text)) return text
   const { body } = await api.auditStreams.list({ query: { per_page: 100 } })

@@ -1,20 +1,17 @@
 // Makes untrusted text safe for the person's terminal. Names, messages and recordings come from devices and
-// people whom nobody checked, and control sequences in them can set titles, write the clipboard, make links
+// unverified people, and control sequences in them can set titles, write the clipboard, make links
 // or type answers. `safeText` is for plain text: it removes every control character. `screenFilter` is for
 // the output of programs: it passes sequences that draw, move the cursor and set colours, and drops all
 // others.
 
-/** One line without control characters, and without direction marks, which could make it read differently. */
+/** One line without control characters, and without direction marks, which change how it reads. */
 export function safeText(text: string): string {
   return text.replaceAll(/[\p{Cc}\u200e\u200f\u202a-\u202e\u2066-\u2069]/gu, (character) =>
     /[\n\t]/.test(character) ? ' ' : '\u{fffd}',
   )
 }
 
-/**
- * JSON text that is safe on a terminal. JSON.stringify escapes the first 32 control characters, not 127 to
- * 159.
- */
+/** JSON.stringify escapes the first 32 control characters, not 127 to 159. */
 export function safeJson(value: unknown): string {
   const text = JSON.stringify(value, null, 2) ?? 'null'
   return text.replaceAll(/[\u007f-\u009f\u200e\u200f\u202a-\u202e\u2066-\u2069]/g, (character) => {
@@ -43,8 +40,8 @@ const charsets = /^[()][0AB]$/
 type State = 'text' | 'escape' | 'csi' | 'string' | 'string-escape' | 'charset'
 
 /**
- * A filter for the output of programs. It keeps its state between pieces, because a sequence may be cut
- * anywhere. It passes text at once and buffers only an incomplete sequence.
+ * Filters the output of programs. It passes text at once and buffers only an incomplete sequence, because a
+ * sequence may be cut anywhere.
  */
 export function screenFilter(): (piece: string) => string {
   let state: State = 'text'
@@ -129,9 +126,7 @@ function draws(sequence: string): boolean {
   return insertMode.test(sequence) || (drawing.test(sequence) && !erasesHistory.test(sequence))
 }
 
-/**
- * Whether the output switches to the alternate screen (true) or back (false); undefined if it does neither.
- */
+/** True: the output switches to the alternate screen, false: back; undefined: neither. */
 export function entersAlternateScreen(piece: string): boolean | undefined {
   // oxlint-disable-next-line no-control-regex
   const last = [...piece.matchAll(/\u001b\[\?(?:47|1047|1049)([hl])/g)].at(-1)

@@ -44,7 +44,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true })
 })
 
-/** Which field of a query comes first means nothing. */
+/** The order of a query's fields means nothing. */
 const inOrder = (url: string) => {
   const [path, query = ''] = url.split('?')
   return [path, ...query.split('&').toSorted()].join(' ')

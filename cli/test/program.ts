@@ -1,12 +1,13 @@
-// The real command for tests: `hawser.ts` in a process of its own, as a person or a script runs it, with a
-// home of its own so that it knows nobody else's account.
+// The real command for tests, bundled as people get it, in a process of its own, with a home of its own so that it
+// knows nobody else's account.
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'
+import { bundled } from '../../packages/bundled.ts'
 import { run } from '../../ssh/test/programs.ts'
 import { openTerminal, type Terminal } from '../../tests/clients/terminal.ts'
 
-const program = path.join(import.meta.dirname, '../../hawser.ts')
+const program = await bundled('cli')
 
 export interface Said {
   readonly code: number | null
@@ -18,15 +19,15 @@ export interface Desk extends Disposable {
   readonly folder: string
   /** Runs the command to its end. */
   hawser(words: readonly string[], how?: { input?: string; env?: Record<string, string> }): Promise<Said>
-  /** The same on a terminal. */
+  /** Runs the command on a terminal. */
   terminal(words: readonly string[], env?: Record<string, string>): Terminal
   /** A line of bash on a terminal, in which `hawser` is the command. */
   shell(line: string, env?: Record<string, string>): Terminal
-  /** A folder for the path, in which `hawser` is. */
+  /** A folder with `hawser`, for the path. */
   readonly bin: string
 }
 
-/** Somebody's desk: a home, and an environment. */
+/** A home and an environment. */
 export function openDesk(env: Record<string, string> = {}): Desk {
   const folder = mkdtempSync(path.join(os.tmpdir(), 'hawser-desk-'))
   const here = {

@@ -15,10 +15,7 @@ export { publicApi } from './public-api.ts'
 
 export const api = client({ url: '', fetch: fetchWithToken })
 
-/**
- * What was fetched so short a time ago, by a link under the pointer, is not fetched again
- * when its page opens.
- */
+/** Data fetched this recently, by a link under the pointer, is not fetched again when its page opens. */
 const fresh_ms = 1000
 
 export const queryClient = new QueryClient({
@@ -33,7 +30,7 @@ export const queryClient = new QueryClient({
   },
 })
 
-/** `fetch` with the token, for responses that the contract's client would read into memory whole. */
+/** For responses that the contract's client would read into memory whole. */
 export async function fetchWithToken(
   input: string | URL | Request,
   init: RequestInit = {},
@@ -41,9 +38,9 @@ export async function fetchWithToken(
   const used = auth.token()
   const answer = await send(input, init, used)
   if (!saysTokenEnded(answer)) return answer
-  // Another call may have renewed it meanwhile.
+  // Another call may have renewed it.
   if (auth.token() === used) await renew()
-  // What was meant for one namespace is not done in another.
+  // A call for one namespace must not run in another.
   const now = auth.token()
   return claimsOf(now).tenant === claimsOf(used).tenant ? send(input, init, now) : answer
 }
@@ -71,48 +68,47 @@ async function renew(): Promise<void> {
   return renewing
 }
 
-/** The signed-in user, with a fresh token, which it saves. */
+/** With a fresh token, which it saves. */
 async function fetchMe(): Promise<UserSession> {
   const used = auth.token()
   try {
     const { body } = await client({ url: '', token: used, fetch: fetchWho }).users.refresh({
       query: { keep_namespace: true },
     })
-    // Whoever switched to another namespace meanwhile is there.
+    // The person may have switched to another namespace.
     if (auth.token() !== used && auth.token() !== '') return await fetchMe()
     if (auth.token() !== '') auth.save(body)
     return body
   } catch (error) {
-    // Whoever signed out meanwhile was told so.
+    // A sign-out has been reported already.
     if (!(error instanceof ApiError) || error.kind !== 'unauthenticated' || auth.token() === '') throw error
-    // Another call may have replaced it meanwhile.
+    // Another call may have replaced it.
     if (auth.token() !== used) return fetchMe()
     if (auth.takeNewest()) {
       if (claimsOf(auth.token()).tenant !== claimsOf(used).tenant)
         showToast(
           t(
-            'This window is in the namespace of your other one now, because you are not signed in to its own any more.',
+            'This window switched to the namespace of your other window, because you are no longer signed in to its own.',
           ),
         )
       return fetchMe()
     }
-    auth.signOut(t('Your sign-in has ended. Please sign in again.'), 'ended')
+    auth.signOut(t('Your sign-in has expired. Sign in again.'), 'ended')
     throw error
   }
 }
 
 const meOptions = { queryKey: ['me'], queryFn: fetchMe, staleTime: 60_000 } as const
 export const useMeLoading = () => useQuery(meOptions)
-/** The signed-in user; for components inside of the shell, which renders them once it is loaded. */
+/** For components inside of the shell, which renders them once it is loaded. */
 export const useMe = (): UserSession => useSuspenseQuery(meOptions).data
 
-/** Whether the user's role in the namespace is at least this one. */
 export function useMay(role: Role): boolean {
   const { role: mine } = useMe()
   return mine !== '' && rank(mine as Role) >= rank(role)
 }
 
-/** Switches to another namespace, and drops the cached data of the former one. */
+/** Drops the cached data of the former namespace. */
 export async function switchNamespace(tenant: string): Promise<void> {
   enterNamespace((await api.users.namespaceToken({ params: { tenant } })).body)
 }
@@ -123,13 +119,9 @@ export function enterNamespace(session: UserSession): void {
   queryClient.removeQueries({ queryKey: ['in'], type: 'inactive' })
 }
 
-/** How often visible pages refetch their data. */
 export const refetch_ms = 5000
 
-/**
- * Begins to fetch what a page is about to ask for, as `useNamespaceQuery` will. Failures
- * are left to the page.
- */
+/** Fetches the data of a page early, as `useNamespaceQuery` will. Failures are left to the page. */
 export function prefetch(key: readonly unknown[], ask: () => Promise<unknown>): void {
   const { tenant = '' } = claimsOf(auth.token())
   if (tenant !== '') void queryClient.prefetchQuery({ queryKey: ['in', tenant, ...key], queryFn: ask })

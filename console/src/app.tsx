@@ -6,7 +6,7 @@ import { queryClient } from './api.ts'
 import { locale } from './language/language.ts'
 import { prefetchHere, router } from './router.tsx'
 
-// Before anything is rendered: the answer is on its way meanwhile.
+// Before anything is rendered, so that the answer comes sooner.
 prefetchHere()
 
 export const App = () => (

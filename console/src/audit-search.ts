@@ -1,10 +1,10 @@
-// What the address of the audit log says.
+// The search parameters of the audit log.
+import { defined } from '@hawser/contract/defined'
 import { readTimeSpan, textOf, type TimeSpan } from './search-params.ts'
 
 export interface AuditSearch extends TimeSpan {
   /** The beginning of an action. */
   action?: string
-  /** An id or a name. */
   actor?: string
   target?: string
   /** Only entries before the one with this number. */
@@ -16,11 +16,11 @@ export function readAuditSearch(given: Record<string, unknown>): AuditSearch {
     textOf(given[name]).trim().slice(0, 255),
   )
   const before = given['before']
-  return {
-    ...(action && /^[a-z.-]{1,64}$/.test(action) ? { action } : {}),
-    ...(actor ? { actor } : {}),
-    ...(target ? { target } : {}),
+  return defined({
+    action: action && /^[a-z.-]{1,64}$/.test(action) ? action : undefined,
+    actor: actor || undefined,
+    target: target || undefined,
     ...readTimeSpan(given),
-    ...(typeof before === 'number' && Number.isSafeInteger(before) && before > 0 ? { before } : {}),
-  }
+    before: typeof before === 'number' && Number.isSafeInteger(before) && before > 0 ? before : undefined,
+  })
 }

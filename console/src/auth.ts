@@ -4,7 +4,7 @@
 // sent in a header and never appears in a URL. This file also holds two small values of the tab: a sentence
 // for the next page, and the name of an account that is not confirmed yet.
 const tokenKey = 'hawser.token'
-/** The namespace of the token that ended last; absent: somebody asked to be signed out. */
+/** The namespace of the token that ended last; absent: the person signed out. */
 const endedKey = 'hawser.ended-namespace'
 const windowKey = 'hawser.window-token'
 const noteKey = 'hawser.note'
@@ -17,7 +17,7 @@ interface Claims {
   readonly tenant?: string
 }
 
-/** What a token says; nothing if it cannot be read. */
+/** Empty if the token cannot be read. */
 export function claimsOf(token: string): Claims {
   try {
     const [, claims = ''] = token.split('.')
@@ -33,19 +33,19 @@ export const auth = {
     const alone = sessionStorage.getItem(tokenKey)
     if (alone !== null || newest === null) return alone ?? ''
     const own = sessionStorage.getItem(windowKey)
-    // One of an earlier sign-in does not count any more.
+    // A token of an earlier sign-in no longer counts.
     if (own !== null && claimsOf(own).sid === claimsOf(newest).sid) return own
     sessionStorage.setItem(windowKey, newest)
     return newest
   },
-  /** `stay`: also after this tab is closed. By default a fresh token replaces the old one where it is. */
+  /** `stay`: also after this tab is closed. By default a fresh token stays where the old one was. */
   save({ token }: { token: string }, stay = localStorage.getItem(tokenKey) !== null): void {
     const [storage, other] = stay ? [localStorage, sessionStorage] : [sessionStorage, localStorage]
     other.removeItem(tokenKey)
     storage.setItem(tokenKey, token)
     if (stay) sessionStorage.setItem(windowKey, token)
   },
-  /** Gives the window the token that another window saved last. False: there is no other one than its own. */
+  /** Gives this window the token that another window saved last. False: it has that one already. */
   takeNewest(): boolean {
     const newest = localStorage.getItem(tokenKey)
     if (newest === null || auth.token() === newest) return false
@@ -57,9 +57,7 @@ export const auth = {
     sessionStorage.removeItem(tokenKey)
     localStorage.removeItem(tokenKey)
   },
-  /**
-   * Signs out, with a sentence for the sign-in page. `why`: the person asked for it, or the sign-in ended.
-   */
+  /** `why`: the person signed out, or the sign-in ended. */
   signOut(sentence: string, why: Why = 'asked'): void {
     // Other windows read it when the token is gone.
     if (why === 'ended') localStorage.setItem(endedKey, claimsOf(auth.token()).tenant ?? '')
@@ -68,7 +66,7 @@ export const auth = {
     flash.set(sentence)
     changed(why)
   },
-  /** Registers the listener for a sign-out, in this tab or in another one that shares the sign-in. */
+  /** In this tab or in another one that shares the sign-in. */
   onSignedOut(listen: (why: Why) => void): void {
     changed = listen
     addEventListener('storage', (event) => {
@@ -81,9 +79,9 @@ export const auth = {
 }
 
 /**
- * Whether this window goes on when the token of another one has ended: that was a token for another
+ * Whether this window stays signed in when the token of another one has ended: that was a token for another
  * namespace, which may have ended with the membership there. If the whole sign-in has ended, the next call
- * says so.
+ * reports it.
  */
 function staysSignedIn(removed: string): boolean {
   const own = sessionStorage.getItem(windowKey)
@@ -94,7 +92,6 @@ function staysSignedIn(removed: string): boolean {
   return true
 }
 
-/** A sentence that the next page shows once. */
 export const flash = {
   set: (sentence: string): void => sessionStorage.setItem(noteKey, sentence),
   take(): string {
@@ -105,7 +102,7 @@ export const flash = {
 }
 
 const nameKey = 'hawser.unconfirmed'
-/** The name of an account that waits for its confirmation e-mail, for the page that sends it again. */
+/** For the page that sends the confirmation e-mail again. */
 export const unconfirmed = {
   save: (name: string): void => sessionStorage.setItem(nameKey, name),
   name: (): string => sessionStorage.getItem(nameKey) ?? '',

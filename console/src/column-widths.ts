@@ -1,11 +1,11 @@
 // How wide the columns of the table of devices are, for those who have changed it. A width is a share of the
 // table in per cent, kept in this browser for each choice of columns, so that it fits a window of any size.
-// What one column gains its neighbour loses.
+// One column gains what its neighbour loses.
 import { useState } from 'react'
 
 export type Widths = Readonly<Record<string, number>>
 
-/** No column is narrower, in per cent. */
+/** In per cent. */
 export const narrowest = 4
 
 const key = 'hawser.column-widths'
@@ -32,7 +32,6 @@ export function readWidths(given: unknown, columns: readonly string[]): Widths |
   return sound && sum <= 100 ? Object.fromEntries(found) : undefined
 }
 
-/** The widths of these columns; undefined: as the style has them. */
 export function useColumnWidths(columns: readonly string[]) {
   const [stored, setStored] = useState(read)
   const choice = columns.join(',')
@@ -48,7 +47,7 @@ export function useColumnWidths(columns: readonly string[]) {
   }
 }
 
-/** Moves the border after a column by so many per cent; as far as both sides allow. */
+/** Moves the border after a column, in per cent, as far as both sides allow. */
 export function moved(widths: Widths, columns: readonly string[], index: number, by: number): Widths {
   const [left, right] = [columns[index], columns[index + 1]]
   if (left === undefined || right === undefined) return widths

@@ -3,11 +3,12 @@
 // reader scrolls to them.
 import { useQueries } from '@tanstack/react-query'
 import { useEffect, useRef, useState } from 'react'
+import { defined } from '@hawser/contract/defined'
 import { deviceStatuses, type Device, type DeviceStatus } from '@hawser/contract/devices'
 import { encodeFilter, type FilterElement } from '@hawser/contract/filters'
 import { api, prefetch, refetch_ms, useMe } from './api.ts'
 
-/** The most that the server puts into one page. */
+/** The server's largest page. */
 export const page_size = 100
 
 /** Columns that can be sorted → the field that the server sorts by. */
@@ -37,7 +38,7 @@ export const columnIds = [
 export type ColumnId = (typeof columnIds)[number]
 const firstColumns: readonly ColumnId[] = ['state', 'tags', 'system', 'agent', 'address']
 
-/** Filters whose value is some text, which the device has in the property of this name. */
+/** Text filters, by the property of the device. */
 const textFilters = {
   name: 'name',
   os: 'info.pretty_name',
@@ -49,11 +50,11 @@ const textFilters = {
 /** Filters by a span of time before now: `7d`, `12h`. */
 const spanFilters = { unseen: 'last_seen', added: 'created_at' } as const
 
-/** The parameters that say which devices of a state are listed. */
+/** Filters of the list. */
 export interface DeviceFilters {
-  /** Words; a device has each of them somewhere. */
+  /** Words, each of which the device has somewhere. */
   find?: string
-  /** Several: a device has each of them. */
+  /** Several: the device has each of them. */
   tag?: string | readonly string[]
   online?: boolean
   name?: string
@@ -62,9 +63,9 @@ export interface DeviceFilters {
   agent?: string
   ip?: string
   mac?: string
-  /** Not seen for so long. */
+  /** Not seen for this long, such as 7d. */
   unseen?: string
-  /** Added in the last so many hours or days. */
+  /** Added within this time, such as 12h. */
   added?: string
 }
 
@@ -76,13 +77,12 @@ export interface DevicesSearch extends DeviceFilters {
   map?: true
 }
 
-/** The router parses a name of digits as a number. */
 const textOf = (given: unknown): string =>
   typeof given === 'string' || typeof given === 'number' ? String(given) : ''
 
 const unit_ms = { h: 3_600_000, d: 86_400_000 } as const
 
-/** `7d` and `12h`; undefined: it is no span of time. */
+/** `7d` and `12h`; undefined: not a span of time. */
 export function spanOf(text: string): { count: number; unit: 'h' | 'd'; ms: number } | undefined {
   const [, digits, unit] = /^([1-9]\d{0,3})([hd])$/.exec(text) ?? []
   if (digits === undefined || (unit !== 'h' && unit !== 'd')) return undefined
@@ -92,10 +92,10 @@ export function spanOf(text: string): { count: number; unit: 'h' | 'd'; ms: numb
 export const tagsOf = ({ tag }: DeviceFilters): readonly string[] =>
   tag === undefined ? [] : typeof tag === 'string' ? [tag] : tag
 
-/** What the server takes as a value, and as many of them. */
+/** The server's limits. */
 const [longestValue, mostTags, mostWords] = [255, 16, 5] as const
 
-/** The filters among the parameters. The same filters are always the same parameters, in the same order. */
+/** The same filters always give the same parameters, in the same order. */
 function readFilters(given: Record<string, unknown>): DeviceFilters {
   const find = textOf(given['find'])
   const tags = [...new Set([given['tag']].flat().map(textOf).filter(Boolean))].toSorted().slice(0, mostTags)
@@ -106,29 +106,30 @@ function readFilters(given: Record<string, unknown>): DeviceFilters {
     .map((key) => [key, textOf(given[key])] as const)
     .filter(([, value]) => spanOf(value))
   return {
-    ...(find ? { find } : {}),
-    ...(tags[0] ? { tag: tags.length === 1 ? tags[0] : tags } : {}),
-    ...(typeof given['online'] === 'boolean' ? { online: given['online'] } : {}),
+    ...defined({
+      find: find || undefined,
+      tag: tags.length > 1 ? tags : tags[0],
+      online: typeof given['online'] === 'boolean' ? given['online'] : undefined,
+    }),
     ...Object.fromEntries([...texts, ...spans].filter(([, value]) => value !== '')),
   }
 }
 
-/** Only the filters of a search. */
 export const filtersIn = (search: DevicesSearch): DeviceFilters => readFilters({ ...search })
 
-/** Reads the search parameters of the URL; invalid ones are dropped. */
+/** Invalid parameters are dropped. */
 export function readDevicesSearch(given: Record<string, unknown>): DevicesSearch {
   const status = deviceStatuses.find((one) => one === given['status'])
   const sort = (Object.keys(sorts) as Sort[]).find((one) => one === given['sort'])
   const cols = columnsOf({ cols: textOf(given['cols']) }).join(',')
-  return {
-    ...(status ? { status } : {}),
-    ...(sort ? { sort } : {}),
-    ...(given['desc'] === true ? { desc: true } : {}),
+  return defined({
+    status,
+    sort,
+    desc: given['desc'] === true || undefined,
     ...readFilters(given),
-    ...(textOf(given['cols']) && cols !== firstColumns.join(',') ? { cols } : {}),
-    ...(given['map'] === true ? { map: true } : {}),
-  }
+    cols: textOf(given['cols']) && cols !== firstColumns.join(',') ? cols : undefined,
+    map: given['map'] === true || undefined,
+  })
 }
 
 export function columnsOf({ cols }: Pick<DevicesSearch, 'cols'>): readonly ColumnId[] {
@@ -144,11 +145,11 @@ const property = (
 ): FilterElement => ({ type: 'property', params: { name, operator, value } })
 const join = (name: 'and' | 'or'): FilterElement => ({ type: 'operator', params: { name } })
 
-/** The words of a text. Quotes keep words together: `"Debian GNU"` is one. */
+/** Quotes keep words together: `"Debian GNU"` is one. */
 export const wordsOf = (text: string): string[] => text.match(/(?:[^\s"]|"[^"]*"?)+/g) ?? []
 export const unquoted = (word: string): string => word.replaceAll('"', '')
 
-/** A word is looked for in all that names a device. Beyond a few words the last is all of the rest. */
+/** A word is searched for in all names of a device. Beyond a few words the last is the whole rest. */
 function wordElements(find: string): FilterElement[] {
   const words = wordsOf(find).map(unquoted).filter(Boolean)
   const few =
@@ -163,13 +164,13 @@ function wordElements(find: string): FilterElement[] {
   ])
 }
 
-/** So long ago. In steps, so that a list stays the same list from one moment to the next. */
+/** The moment this long ago, in steps, so that a list stays the same list from one moment to the next. */
 function ago({ ms }: { ms: number }): string {
   const step_ms = Math.max(60_000, ms / 50)
   return new Date(Math.floor(Date.now() / step_ms) * step_ms - ms).toISOString()
 }
 
-/** The value of the filter by agent that is no version: older than the one that the server offers. */
+/** A value of the filter by agent: older than the one that the server offers. */
 export const oldAgent = 'old'
 
 function textElement(key: keyof typeof textFilters, value: string): FilterElement {
@@ -194,21 +195,20 @@ function elementsOf(filters: DeviceFilters): FilterElement[] {
   ]
 }
 
-/** What the address says, as the server is asked for it. */
+/** The server's query for a search. */
 function listQuery({ status = 'accepted', sort = 'name', desc, ...search }: DevicesSearch) {
   const elements = elementsOf(search)
   return {
     status,
     sort_by: sorts[sort],
     order_by: desc ? ('desc' as const) : ('asc' as const),
-    ...(elements.length > 0 ? { filter: encodeFilter(elements) } : {}),
+    ...defined({ filter: elements.length > 0 ? encodeFilter(elements) : undefined }),
   }
 }
 
-/** How many pages are asked for at the same time. */
 const at_once = 4
 
-/** Every device that fits, up to so many; `progress` hears how many there are so far. */
+/** Every device that fits, at most `most`; `progress` receives the count so far. */
 export async function everyDevice(
   search: DevicesSearch,
   most: number,
@@ -221,7 +221,7 @@ export async function everyDevice(
     const pages = await Promise.all(
       Array.from({ length: Math.min(width, Math.ceil(most / page_size)) }, (_, index) => page(next + index)),
     )
-    // A device may move from one page to the next while they are fetched.
+    // A device may move from one page to the next during the calls.
     for (const device of pages.flat()) found.set(device.uid, device)
     progress(found.size)
     if (pages.some((body) => body.length < page_size)) break
@@ -230,9 +230,9 @@ export async function everyDevice(
 }
 
 export interface DeviceWindow {
-  /** How many devices there are; undefined while the first page is on its way. */
+  /** Undefined: the first page is still loading. */
   total: number | undefined
-  /** The device in this row, if its page is there. */
+  /** Undefined: the page of this row is not loaded. */
   at(row: number): Device | undefined
   error: unknown
   again(): void
@@ -241,16 +241,16 @@ export interface DeviceWindow {
 const fetchPage = (query: ReturnType<typeof listQuery>, number: number, signal?: AbortSignal) =>
   api.devices.list({ query: { ...query, page: number + 1, per_page: page_size }, signal })
 
-/** The first page of the list, before its table is there to ask for it. */
+/** Before the table is there to request it. */
 export function prefetchDevices(search: DevicesSearch): void {
   const query = listQuery(search)
   if (!search.map) prefetch(['devices', 'list', query, 0], () => fetchPage(query, 0))
 }
 
-/** How long the rows on the screen stay the same before their pages are fetched: who scrolls by wants none of them. */
+/** Rows must stay on the screen this long before their pages are fetched: scrolling past fetches none. */
 const settled_ms = 100
 
-/** The pages that are on the screen, once they have been for a moment; the first at once. */
+/** The pages on the screen, once they have settled; the first at once. */
 function useSettledPages(from: number, to: number): readonly [from: number, to: number] {
   const [settled, setSettled] = useState([from, to] as const)
   useEffect(() => {
@@ -260,7 +260,7 @@ function useSettledPages(from: number, to: number): readonly [from: number, to: 
   return settled
 }
 
-/** The rows that are on the screen, and whatever else is still there of their pages. */
+/** The rows on the screen, and all others of loaded pages. */
 export function useDeviceWindow(search: DevicesSearch, first: number, last: number): DeviceWindow {
   const { tenant } = useMe()
   const query = listQuery(search)
@@ -286,8 +286,8 @@ export function useDeviceWindow(search: DevicesSearch, first: number, last: numb
 }
 
 /**
- * How many rows there are. In a large namespace the server counts only the first of those that fit a filter, and has
- * more of them: after a full page at the end of its count there is room for another one.
+ * In a large namespace the server counts only the first matches, and has more: after a full page at the end
+ * of its count there is room for another one.
  */
 function useTotal(
   list: string,

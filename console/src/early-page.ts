@@ -1,6 +1,5 @@
 // The file of the first page, fetched before the rest of the console is there.
 
-/** The pages that people open by their address. */
 const pages: readonly (readonly [RegExp, () => Promise<unknown>])[] = [
   [/^\/$/, () => import('./routes/overview.tsx')],
   [/^\/devices\/?$/, () => import('./routes/devices.tsx')],

@@ -1,4 +1,4 @@
-// Who the signed-in person is, asked before the rest of the console is there.
+// Asks for the signed-in person before the rest of the console is loaded.
 import { auth } from './auth.ts'
 
 const whoPath = '/api/auth/user?keep_namespace=true'
@@ -8,11 +8,11 @@ export function askWho(): void {
   const token = auth.token()
   const answer = fetch(whoPath, { headers: { authorization: `Bearer ${token}` } })
   who = { token, answer }
-  // Whoever asks for it sees the failure.
+  // The later caller handles the failure.
   answer.catch(() => {})
 }
 
-/** `fetch` that takes the answer that was asked for early, once, and if it is for this token. */
+/** `fetch` with the early answer, once, and only for this token. */
 export const fetchWho: typeof fetch = (input, init) => {
   const early = who
   who = undefined

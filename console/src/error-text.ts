@@ -2,7 +2,7 @@
 import { ApiError } from '@hawser/contract/client'
 import { t } from './language/language.ts'
 
-/** An error whose message is such a sentence already. */
+/** The message is such a sentence already. */
 export class UserError extends Error {
   override readonly name: string = 'UserError'
 }
@@ -29,18 +29,17 @@ export function withoutFieldName(sentence: string): { path: readonly string[]; r
   }
 }
 
-/** The sentence to show for an error. */
 export function errorText(error: unknown): string {
   if (error instanceof UserError) return error.message
   if (!(error instanceof ApiError))
     return t('The server cannot be reached. Check your connection and try again.')
-  if (error.status >= 500) return t('The server is in trouble. Please try again in a moment.')
+  if (error.status >= 500) return t('Something went wrong on the server. Try again in a moment.')
   if (error.sentence === undefined && error.fields === undefined)
-    return t('The server refused this ({status}).', { status: error.status })
+    return t('The server refused the request ({status}).', { status: error.status })
   if (error.fields)
     return error.kind === 'takenFields'
-      ? t('Something here is in use already.')
-      : t('The server does not accept a value that this page has sent.')
+      ? t('A value here is already in use.')
+      : t('The server rejected a value sent by this page.')
   // A sentence of the server stays as it wrote it, unless the catalogue knows it.
   return t(withoutFieldName(error.message).rest)
 }

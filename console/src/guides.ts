@@ -25,7 +25,7 @@ export const guides: Readonly<Record<string, string>> = {
   '/profile': 'team#where-you-are-signed-in',
 }
 
-/** The address of the guide of the page at this path. */
+/** For the page at this path. */
 export function guideOf(pathname: string): string | undefined {
   const place = pathname.replace(/(.)\/$/, '$1')
   const route = Object.keys(guides).find((one) =>

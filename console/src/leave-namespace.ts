@@ -17,8 +17,8 @@ export async function leaveFor(
   // Before the end of this one, because its token ends with it.
   const session = next && (await api.users.namespaceToken({ params: { tenant: next.tenant_id } })).body
   await leave()
-  if (!session) return auth.signOut(t('{sentence} Sign in to make another one.', { sentence }))
+  if (!session) return auth.signOut(t('{sentence} Sign in to create another one.', { sentence }))
   enterNamespace(session)
   await entered()
-  showToast(t('{sentence} You are in {name} now.', { sentence, name: next.name }))
+  showToast(t('{sentence} You are now in {name}.', { sentence, name: next.name }))
 }

@@ -1,9 +1,9 @@
 // Parameters of links in e-mails and of the link that the server prints at its first start: tokens and codes.
-// They leave the URL before anything is shown, so that they end up in no history, and stay in the storage of
+// Each leaves the URL before anything is shown, so that it ends up in no history, and stays in the storage of
 // the tab. The token of an invitation to a session is the fragment of its link, which no server is sent.
 import { isPlace } from './safe-address.ts'
 
-/** Page → the parameters of links that lead there. */
+/** Page → parameters of its links. */
 const links: Readonly<Record<string, readonly string[]>> = {
   '/setup': ['code'],
   '/validation-account': ['email', 'token'],
@@ -29,7 +29,7 @@ export function captureLink(): void {
   history.replaceState(null, '', page)
 }
 
-/** Does as if a link with these parameters had led to the page. */
+/** As if a link with these parameters had led to the page. */
 export function saveLink(page: string, params: Readonly<Record<string, string>>): void {
   sessionStorage.setItem(`hawser.link${page}`, JSON.stringify(params))
 }
@@ -44,14 +44,14 @@ export function clearLink(page: string): void {
 
 const placeKey = 'hawser.place'
 
-/** Keeps the address that somebody without a sign-in asked for, or at which the sign-in ended. */
+/** For after the sign-in: the address that the person asked for, or at which the sign-in ended. */
 export function keepPlace(href: string): void {
   if (isPlace(href) && href !== '/') sessionStorage.setItem(placeKey, href)
 }
 
 /**
- * The address after the sign-in: the page with the code of a device, if a link with one led here, else the
- * one that was asked for. It counts once.
+ * After the sign-in: the page with the code of a device, if a link with one led here, else the stored
+ * address. It counts once.
  */
 export function landing(): string {
   const kept = sessionStorage.getItem(placeKey) ?? '/'

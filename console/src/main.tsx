@@ -28,7 +28,7 @@ if (!signedOut) {
   askWho()
   fetchPage()
 }
-// Whoever types is about to sign in.
+// Typing here means that a sign-in follows.
 if (signsIn) place.addEventListener('input', () => void rest(), { once: true })
 const [Shown] = await Promise.all([
   signsIn ? import('./routes/login.tsx').then(({ LoginPage }) => LoginPage) : rest().then(({ App }) => App),

@@ -1,12 +1,13 @@
 // Queries and mutations of pages. A query belongs to the current namespace, is refetched while its page is
 // visible, and again after every mutation. Results of mutations are shown as toasts.
 import { keepPreviousData, useQuery, type UseQueryResult } from '@tanstack/react-query'
+import type { Namespace } from '@hawser/contract/namespaces'
 import type { UserSession } from '@hawser/contract/users'
-import { refetch_ms, queryClient, useMe } from './api.ts'
+import { api, refetch_ms, queryClient, useMe } from './api.ts'
 import { errorText } from './error-text.ts'
 import { showToast } from './components/toast.tsx'
 
-/** A query in the current namespace. `again`: whether to refetch it at intervals. */
+/** `again`: refetch at intervals. */
 export function useNamespaceQuery<T>(
   key: readonly unknown[],
   ask: () => Promise<T>,
@@ -23,21 +24,33 @@ export function useNamespaceQuery<T>(
   })
 }
 
+/** The body of one answer, as a query in the current namespace. */
+export const useBodyQuery = <T>(
+  key: readonly unknown[],
+  ask: () => Promise<{ body: T }>,
+  again = true,
+): UseQueryResult<T> => useNamespaceQuery(key, async () => (await ask()).body, again)
+
+export function useNamespace(again = true): UseQueryResult<Namespace> {
+  const { tenant } = useMe()
+  return useBodyQuery(['namespace'], () => api.namespaces.get({ params: { tenant } }), again)
+}
+
 /** After a mutation: shows a toast and refetches everything on the page. */
 export async function showSaved(sentence: string): Promise<void> {
   showToast(sentence)
-  // Not what a page of the namespace before may still show: its questions might be refused in this one.
+  // Not queries of the previous namespace, which might be refused in this one.
   const { tenant } = queryClient.getQueryData<UserSession>(['me']) ?? {}
   await queryClient.invalidateQueries({ queryKey: ['in', tenant] })
 }
 
-/** Runs a mutation; shows a toast with the sentence, or with the error. */
-export async function attempt(act: () => Promise<unknown>, sentence: string): Promise<void> {
+/** Acts; shows a toast with the error, or after a mutation with the sentence. */
+export async function attempt(act: () => Promise<unknown>, sentence?: string): Promise<void> {
   try {
     await act()
   } catch (error) {
     showToast(errorText(error))
     return
   }
-  await showSaved(sentence)
+  if (sentence !== undefined) await showSaved(sentence)
 }

@@ -3,7 +3,7 @@ import { useMay } from './api.ts'
 import type { IconName } from './components/icon.tsx'
 import { msg, t } from './language/language.ts'
 
-/** The parts of the navigation, in their order. */
+/** In their order. */
 export const groups = { work: msg('Work'), access: msg('Access'), namespace: msg('Namespace') } as const
 
 export interface NavItem {

@@ -29,8 +29,8 @@ const root = createRootRoute({
 
 function NotFoundPage() {
   return (
-    <AuthLayout title={t('No such page')}>
-      <p>{t('The console has no page at this address.')}</p>
+    <AuthLayout title={t('Page not found')}>
+      <p>{t('There is no page at this address.')}</p>
       <Link className="button main" to="/">
         {t('To the overview')}
       </Link>
@@ -38,11 +38,11 @@ function NotFoundPage() {
   )
 }
 
-/** Shown for a bug in the console; the browser's console has the error. */
+/** For a bug in the console; the browser's console has the error. */
 function ErrorPage() {
   return (
-    <AuthLayout title={t('Something broke')}>
-      <p>{t('The console met something that it did not expect. Loading the page again usually helps.')}</p>
+    <AuthLayout title={t('Something went wrong')}>
+      <p>{t('An unexpected error occurred. Reloading the page usually helps.')}</p>
       <a className="button main" href="/">
         {t('Reload')}
       </a>
@@ -50,7 +50,7 @@ function ErrorPage() {
   )
 }
 
-/** Each page is fetched when it is about to be opened: a link under the pointer is enough. */
+/** Each page is fetched just before it is opened: a link under the pointer is enough. */
 const lazy = lazyRouteComponent
 const AddDevicePage = lazy(() => import('./routes/add-device.tsx'), 'AddDevicePage')
 const AnnouncementsPage = lazy(() => import('./routes/announcements.tsx'), 'AnnouncementsPage')
@@ -105,14 +105,14 @@ const shell = createRoute({
   id: 'shell',
   component: Shell,
   beforeLoad: ({ location: { href }, preload }) => {
-    // A link under the pointer was not asked for.
+    // A link under the pointer is not a request of the person.
     if (!auth.token() && !preload) keepPlace(href)
     // oxlint-disable-next-line typescript/only-throw-error -- the router's way to redirect
     if (!auth.token()) throw redirect({ to: '/login' })
   },
 })
 
-/** For a guest of a session, who need not be in the namespace, or in any. */
+/** For a guest of a session, who may be in another namespace, or in none. */
 const join = createRoute({
   getParentRoute: () => root,
   path: '/join',
@@ -216,7 +216,7 @@ export const router = createRouter({
   defaultPreload: 'intent',
 })
 
-/** Begins to fetch the data of the page that was opened by its address. */
+/** For the page of the address. */
 export function prefetchHere(): void {
   if (auth.token() && /^\/devices\/?$/.test(location.pathname))
     prefetchDevices(readDevicesSearch(defaultParseSearch(location.search)))

@@ -4,7 +4,7 @@
 
 /** Stands for the host of the console, which need not be known. */
 const inside = 'https://inside.invalid'
-/** Control characters, and what browsers read as a slash. */
+/** Control characters, and characters that browsers read as a slash. */
 // eslint-disable-next-line no-control-regex
 const misread = /[\u0000-\u0020\u007f-\u009f\\]/
 
@@ -16,23 +16,23 @@ function parsed(address: string, base?: string): URL | undefined {
   }
 }
 
-/** The address within the console, as a browser would write it; undefined: it leads elsewhere. */
+/** Normalised like a browser; undefined: the address leads elsewhere. */
 export function insideAddress(address: string): string | undefined {
   if (misread.test(address) || !address.startsWith('/')) return undefined
   const url = parsed(address, inside)
-  // Written by itself, a path with two slashes in front would be a host.
+  // A path that begins with two slashes would be a host.
   if (url?.origin !== inside || url.pathname.startsWith('//')) return undefined
   return url.pathname + url.search + url.hash
 }
 
-/** The address of a page or a mailbox elsewhere, written plainly; undefined: it is none. */
+/** A page or a mailbox elsewhere, normalised; undefined: neither. */
 export function outsideAddress(address: string): string | undefined {
   if (misread.test(address) || !/^(https?:\/\/[^/]|mailto:[^/])/i.test(address)) return undefined
   const url = parsed(address)
   return url && url.username === '' && url.password === '' ? url.href : undefined
 }
 
-/** Whether somebody may land there after the sign-in: pages of this console only. */
+/** Whether the address is a page of this console, for after the sign-in. */
 export function isPlace(href: string): boolean {
   const place = insideAddress(href)
   return place !== undefined && !place.startsWith('/login')

@@ -29,7 +29,7 @@ function read(tenant: string): SavedView[] {
 export function useSavedViews() {
   const { tenant } = useMe()
   const [views, setViews] = useState(() => read(tenant))
-  /** Stores the views without the one of this name, and with these; another window may have stored some since. */
+  /** Replaces the view of this name; another window may have stored some since. */
   const store = (name: string, added: readonly SavedView[]) => {
     const next = [...read(tenant).filter((view) => view.name !== name), ...added].slice(-mostViews)
     if (next.length === 0) localStorage.removeItem(keyOf(tenant))

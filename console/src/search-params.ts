@@ -1,6 +1,6 @@
 // Parts of addresses that several pages have: a text, and a span of time. Invalid parameters are dropped.
+import { defined } from '@hawser/contract/defined'
 const hour_ms = 3_600_000
-/** Spans of time that end now. */
 export const quickRanges = { '1h': hour_ms, '24h': 24 * hour_ms, '7d': 168 * hour_ms, '30d': 720 * hour_ms }
 export type QuickRange = keyof typeof quickRanges
 
@@ -10,7 +10,6 @@ export interface TimeSpan {
   until?: string
 }
 
-/** The router parses a name of digits as a number. */
 export const textOf = (given: unknown): string =>
   typeof given === 'string' || typeof given === 'number' ? String(given) : ''
 
@@ -21,12 +20,12 @@ export function readTimeSpan(given: Record<string, unknown>): TimeSpan {
   const since = (Object.keys(quickRanges) as QuickRange[]).find((one) => one === given['since'])
   if (since) return { since }
   const [from, until] = [textOf(given['from']), textOf(given['until'])]
-  return { ...(isMoment(from) ? { from } : {}), ...(isMoment(until) ? { until } : {}) }
+  return defined({ from: isMoment(from) ? from : undefined, until: isMoment(until) ? until : undefined })
 }
 
-/** The span of time for the server; asked for when the request is made, since some spans end now. */
-export const spanOf = ({ since, from, until }: TimeSpan): { from?: string; to?: string } => ({
-  ...(since ? { from: new Date(Date.now() - quickRanges[since]).toISOString() } : {}),
-  ...(from === undefined ? {} : { from }),
-  ...(until === undefined ? {} : { to: until }),
-})
+/** Computed for each request, since some spans end now. */
+export const spanOf = ({ since, from, until }: TimeSpan): { from?: string; to?: string } =>
+  defined({
+    from: from ?? (since && new Date(Date.now() - quickRanges[since]).toISOString()),
+    to: until,
+  })

@@ -1,4 +1,4 @@
-// What the server says about itself to everybody, asked for once for each page load.
+// The server's public information, fetched once for each page load.
 import { useEffect, useState } from 'react'
 import { publicApi } from './public-api.ts'
 
@@ -9,12 +9,11 @@ let asked: Promise<Info | undefined> | undefined
 function ask(): Promise<Info | undefined> {
   return publicApi.system.info().then(
     ({ body }) => (known = body),
-    // Whatever is asked for next fails as well, and says it.
+    // The next request fails as well, and reports it.
     () => (asked = undefined),
   )
 }
 
-/** Undefined until it is known. */
 export function useServerInfo(): Info | undefined {
   const [info, setInfo] = useState(known)
   useEffect(() => {
@@ -23,5 +22,5 @@ export function useServerInfo(): Info | undefined {
   return info
 }
 
-/** Whether the server has a mail server. If not, it stores e-mails. */
+/** Without a mail server, the server stores e-mails. */
 export const useMail = (): boolean => useServerInfo()?.mail !== false

@@ -1,19 +1,17 @@
-// What the addresses of the pages of sessions say; invalid parameters are dropped.
+// The search parameters of the pages of sessions; invalid ones are dropped.
+import { defined } from '@hawser/contract/defined'
 import { sessionMethods, type SessionMethod } from '@hawser/contract/sessions'
 import { readTimeSpan, textOf, type TimeSpan } from './search-params.ts'
 
 export interface SessionsSearch extends TimeSpan {
-  /** Only those that are live, only those that are over, or logins that were refused; none of these: all sessions. */
+  /** Live sessions, past ones, or refused logins; none of these: all sessions. */
   live?: true
   past?: true
   refused?: true
-  /** Only the sessions of this person, by id. */
   person?: string
-  /** Only sessions on this device, by uid. */
   device?: string
   method?: SessionMethod
   recorded?: boolean
-  /** Why a login was refused. */
   reason?: string
 }
 
@@ -24,16 +22,18 @@ export function readSessionsSearch(given: Record<string, unknown>): SessionsSear
   const tab = (['past', 'live', 'refused'] as const).find((one) => given[one] === true)
   return {
     ...(tab ? { [tab]: true } : {}),
-    ...(person ? { person } : {}),
-    ...(/^[0-9a-f]{64}$/.test(device) ? { device } : {}),
-    ...(method ? { method } : {}),
-    ...(typeof recorded === 'boolean' ? { recorded } : {}),
-    ...(/^[a-z-]{1,40}$/.test(reason) ? { reason } : {}),
+    ...defined({
+      person: person || undefined,
+      device: /^[0-9a-f]{64}$/.test(device) ? device : undefined,
+      method,
+      recorded: typeof recorded === 'boolean' ? recorded : undefined,
+      reason: /^[a-z-]{1,40}$/.test(reason) ? reason : undefined,
+    }),
     ...readTimeSpan(given),
   }
 }
 
-/** The moment that the player begins at, in seconds (`t`) or in milliseconds, and of which terminal. */
+/** The terminal and the moment of the player, in seconds (`t`) or in milliseconds. */
 export interface SessionSearch {
   t?: number
   at?: number
@@ -48,26 +48,23 @@ export function readSessionSearch(given: Record<string, unknown>): SessionSearch
   return { ...moment(given['t']), ...number('at'), ...number('channel') }
 }
 
-/** The player takes a moment behind the end of the recording as its end. */
+/** The player takes a later moment as the end of the recording. */
 const latest_s = 1e9
 
 const moment = (given: unknown): SessionSearch =>
   typeof given === 'number' && !Number.isNaN(given) ? { t: Math.max(0, Math.min(latest_s, given)) } : {}
 
-/** The moment as a number of milliseconds. */
 export const momentOf_ms = ({ t, at = 0 }: SessionSearch): number =>
   t === undefined ? at : Math.round(t * 1000)
 
-/** In tenths of a second; rounded up, so that what is shown at this moment is there. */
+/** In tenths of a second; rounded up, so that the output of this moment is shown. */
 export const secondsOf = (time_ms: number): number => Math.ceil(time_ms / 100) / 10
 
-/** The address of a moment of a recording. */
 export function momentAddress(uid: string, channel: number, time_ms: number): string {
   const terminal = channel === 0 ? '' : `&channel=${channel}`
   return `/sessions/${uid}?t=${secondsOf(time_ms)}${terminal}`
 }
 
-/** What is looked for in all recordings. */
 export interface RecordingSearch {
   text?: string
 }

@@ -1,13 +1,13 @@
 // The commands that connect to a device, install the agent or join without one, with the server's addresses.
 import { publicApi, useMe } from './api.ts'
-import { useNamespaceQuery } from './namespace-query.ts'
+import { useBodyQuery } from './namespace-query.ts'
 
 const isLoopback = (host: string): boolean =>
   host === '[::1]' || /^(localhost|127(\.\d+){3})$|\.localhost$/.test(host)
 
 export function useSshCommands() {
   const { tenant } = useMe()
-  const info = useNamespaceQuery(['info'], async () => (await publicApi.system.info()).body, false).data
+  const info = useBodyQuery(['info'], () => publicApi.system.info(), false).data
   const ssh = info?.endpoints.ssh ?? ''
   const colon = ssh.lastIndexOf(':')
   // An IPv6 address has brackets before a port; ssh takes it without.
@@ -16,29 +16,22 @@ export function useSshCommands() {
   const server = `${location.protocol}//${info?.endpoints.api ?? location.host}`
   return {
     known: info !== undefined,
-    /**
-     * The server's address in the lines if it is a loopback one, with which no other machine can use them.
-     */
+    /** The server's address in the lines if it is a loopback one, which other machines cannot use. */
     loopback: isLoopback(new URL(server).hostname) ? new URL(server).host : undefined,
-    /** The SSHID of a device. */
     sshid: (namespace: string, device: string, user = 'root') => `${user}@${namespace}.${device}`,
     ssh: (namespace: string, device: string, user = 'root') =>
       `ssh ${port === '22' ? '' : `-p ${port} `}${user}@${namespace}.${device}@${host}`,
-    /** The command that forwards a port of this machine, as `-L` takes it. */
     forward: (namespace: string, device: string, user: string, ports: string) =>
       `ssh -N -L ${ports} ${port === '22' ? '' : `-p ${port} `}${user}@${namespace}.${device}@${host}`,
-    /** The same with our own command line. */
     hawserForward: (device: string, user: string, ports: string) =>
       `hawser forward ${user}@${device} ${ports}`,
-    /** The command that a device without an agent runs. */
     join: () =>
       `ssh -N -R 0:localhost:22 ${port === '22' ? '' : `-p ${port} `}-i <enrolment key> ${tenant}.<name>@${host}`,
-    /** The command that runs ShellHub's agent, where it was unpacked. */
+    /** Runs ShellHub's agent, where it was unpacked. */
     shellhub: () =>
       `SHELLHUB_SERVER_ADDRESS=${server} SHELLHUB_TENANT_ID=${tenant} SHELLHUB_PRIVATE_KEY=/etc/shellhub.key ./shellhub-agent`,
-    /** The command that shows a code to be confirmed. */
     pair: () => `curl -fsSL '${server}/install.sh' | sh`,
-    /** The command that joins with an enrolment token; not in the address, which proxies write down. */
+    /** Joins with an enrolment token; not in the address, which proxies log. */
     enrol: (token: string) => `curl -fsSL '${server}/install.sh' | ENROLMENT_TOKEN=${token} sh`,
     install: (hostname = '') =>
       `curl -fsSL '${server}/install.sh?tenant_id=${tenant}${hostname && `&preferred_hostname=${hostname}`}' | sh`,

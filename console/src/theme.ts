@@ -23,7 +23,7 @@ export function chooseTheme(theme: Theme): void {
 
 const listeners = new Set<() => void>()
 
-/** Hears of every choice; returns a function that ends it. */
+/** Returns a function that ends it. */
 export function onTheme(hear: () => void): () => void {
   listeners.add(hear)
   return () => void listeners.delete(hear)

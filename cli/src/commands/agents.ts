@@ -5,7 +5,7 @@ import { mostDevicesToUpdate } from '@hawser/contract/agents'
 import type { Device } from '@hawser/contract/devices'
 import type { Command } from '../command.ts'
 import { deviceWords, selectDevices, selectors } from '../device-selection.ts'
-import { everyPage } from '../resolve.ts'
+import { byName, everyPage } from '../resolve.ts'
 
 const rowOf = ({ name, online, info, agent }: Device) => ({
   name,
@@ -13,26 +13,25 @@ const rowOf = ({ name, online, info, agent }: Device) => ({
   version: info.version,
   state: agent?.state ?? 'other',
   build: agent?.build ?? '',
-  reason: agent?.reason ?? 'It is not an agent of Hawser.',
+  reason: agent?.reason ?? 'This is not a Hawser agent.',
 })
 
 const list: Command = {
   words: ['agents', 'list'],
   summary: 'Shows the agent of every accepted device: its version, and whether it is up to date.',
-  options: [{ name: 'behind', doc: 'those that are not up to date' }],
+  options: [{ name: 'behind', doc: 'only those that are not up to date' }],
   async run(given, context) {
     const api = client(context.options())
-    const query = { status: 'accepted', sort_by: 'name', order_by: 'asc' } as const
+    const query = { status: 'accepted', ...byName } as const
     const devices = await everyPage((pages) => api.devices.list({ query: { ...query, ...pages } }))
     const rows = devices.map(rowOf).filter(({ state }) => !given.flag('behind') || state !== 'current')
     context.print(rows, { columns: ['name', 'online', 'version', 'state', 'build', 'reason'] })
-    return undefined
   },
 }
 
 const update: Command = {
   words: ['agents', 'update'],
-  summary: 'Asks devices to install the agent that the server offers, when their sessions have ended.',
+  summary: 'Requests that devices install the offered agent, once their sessions have ended.',
   arguments: [deviceWords],
   options: selectors('all accepted devices'),
   async run(given, context) {
@@ -51,10 +50,9 @@ const update: Command = {
     else
       context.say(
         asked === 0
-          ? 'No device is behind and can update itself; `hawser agents list` says why.'
-          : `${asked} ${asked === 1 ? 'device updates' : 'devices update'} to ${release?.version ?? 'the offered agent'}; \`hawser agents list\` shows how far they are.`,
+          ? 'No outdated device can update itself; `hawser agents list` shows why.'
+          : `${asked} ${asked === 1 ? 'device updates' : 'devices update'} to ${release?.version ?? 'the offered agent'}; \`hawser agents list\` shows the progress.`,
       )
-    return undefined
   },
 }
 

@@ -1,4 +1,4 @@
-// `hawser audit` shows the audit log, `--follow` goes on as entries come, and `hawser audit verify` checks an
+// `hawser audit` shows the audit log, `--follow` continues with new entries, and `hawser audit verify` checks an
 // export without the server: every hash, the numbers, and the signature of the head.
 import { createHash, createPublicKey, verify as verifySignature } from 'node:crypto'
 import { createReadStream } from 'node:fs'
@@ -7,7 +7,8 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { AuditEntry, AuditHead } from '@hawser/contract/audit'
 import { hashedText, signedText } from '@hawser/contract/audit-chain'
 import { client } from '@hawser/contract/client'
-import type { Command } from '../command.ts'
+import { defined } from '@hawser/contract/defined'
+import { wholeNumber, type Command } from '../command.ts'
 import { CliError, usageCode } from '../errors.ts'
 import { momentOf } from '../moment.ts'
 import { fileText } from '../generated-commands.ts'
@@ -25,7 +26,7 @@ function lineOf({ seq, at, action, actor, source, target, detail }: AuditEntry):
 
 const list: Command = {
   words: ['audit', 'list'],
-  summary: 'Shows the audit log: who changed what, who came in, who was refused.',
+  summary: 'Shows the audit log: who changed what, who logged in, who was refused.',
   options: [
     { name: 'action', value: 'beginning', doc: 'such as `firewall.` or `device.accepted`' },
     { name: 'actor', value: 'name', doc: 'the id or the name of who did it' },
@@ -33,26 +34,22 @@ const list: Command = {
     { name: 'source', value: 'address', doc: 'the address that it came from' },
     { name: 'from', value: 'moment', doc: 'not before, such as 2026-11-17T10:00:00Z, or 2h: two hours ago' },
     { name: 'to', value: 'moment', doc: 'before' },
-    { name: 'limit', value: 'number', doc: 'so many entries; default: 50' },
-    { name: 'follow', short: 'f', doc: 'goes on with new entries until Ctrl-C' },
+    { name: 'limit', value: 'number', doc: 'the number of entries; default: 50' },
+    { name: 'follow', short: 'f', doc: 'continues with new entries until Ctrl-C' },
   ],
   async run(given, context) {
-    const limit = Number(given.value('limit') ?? 50)
-    if (!Number.isInteger(limit) || limit < 1 || limit > mostShown)
-      throw new CliError(`--limit is a number from 1 to ${mostShown}.`, usageCode)
+    const limit = wholeNumber(given, 'limit', 50, 1, mostShown)
     const api = client(context.options())
-    const filter = Object.fromEntries(
-      [
-        ...['action', 'actor', 'target', 'source'].map((name) => [name, given.value(name)] as const),
-        ['from', momentOf(given.value('from'))] as const,
-        ['to', momentOf(given.value('to'))] as const,
-      ].filter(([, value]) => value !== undefined),
-    )
+    const filter = defined({
+      ...Object.fromEntries(['action', 'actor', 'target', 'source'].map((name) => [name, given.value(name)])),
+      from: momentOf(given.value('from')),
+      to: momentOf(given.value('to')),
+    })
     const show = (entries: readonly AuditEntry[]): void => {
       for (const entry of entries)
         process.stdout.write(context.output === 'json' ? `${JSON.stringify(entry)}\n` : `${lineOf(entry)}\n`)
     }
-    // What is newer than this is for --follow.
+    // Newer entries are for --follow.
     let after = (await api.audit.head({})).body.seq
     const newest: AuditEntry[] = []
     for (let before: number | null = after + 1; before !== null && newest.length < limit;) {
@@ -80,7 +77,7 @@ function parsed(text: string, where: string): unknown {
   try {
     return JSON.parse(text) as unknown
   } catch {
-    throw damaged(`${where} is no JSON.`)
+    throw damaged(`${where} is not JSON.`)
   }
 }
 
@@ -90,27 +87,27 @@ function isSigned({ public_key, signature, ...head }: AuditHead): boolean {
     const key = createPublicKey({ key: { kty: 'OKP', crv: 'Ed25519', x }, format: 'jwk' })
     return verifySignature(null, Buffer.from(signedText(head)), key, Buffer.from(signature, 'base64'))
   } catch {
-    // What is no key has signed nothing.
+    // An invalid key has signed nothing.
     return false
   }
 }
 
-/** A head that was kept elsewhere: the answer of `hawser audit head -o json`. */
+/** A head saved earlier: the answer of `hawser audit head -o json`. */
 function keptHead(file: string): AuditHead {
   const head = parsed(fileText(file), file) as AuditHead
   if (typeof head !== 'object' || head === null || !isSigned(head))
-    throw damaged(`${file} is no head that a server has signed.`)
+    throw damaged(`${file} is not a head signed by a server.`)
   return head
 }
 
-/** What an export is about, once it is found to be whole. */
+/** An export that was found to be complete. */
 export interface CheckedExport {
   readonly head: AuditHead
   readonly first: AuditEntry
   readonly last: AuditEntry
 }
 
-/** Checks the lines of an export. Throws an error that says what is wrong, and where. */
+/** Throws an error that names the first broken line. */
 export async function checkExport(lines: AsyncIterable<string>, kept?: AuditHead): Promise<CheckedExport> {
   let head: AuditHead | undefined
   let first: AuditEntry | undefined
@@ -122,7 +119,7 @@ export async function checkExport(lines: AsyncIterable<string>, kept?: AuditHead
     const where = `Line ${line}`
     if (head) throw damaged(`${where} comes after the head.`)
     const value = parsed(text, where)
-    if (typeof value !== 'object' || value === null) throw damaged(`${where} is no entry.`)
+    if (typeof value !== 'object' || value === null) throw damaged(`${where} is not an entry.`)
     if ('head' in value) {
       head = value.head as AuditHead
       continue
@@ -134,7 +131,7 @@ export async function checkExport(lines: AsyncIterable<string>, kept?: AuditHead
       throw damaged(`${where}: entry ${entry.seq} was changed, or the one before it.`)
     if (kept?.seq === entry.seq) {
       if (kept.hash !== entry.hash || kept.tenant_id !== entry.tenant_id)
-        throw damaged(`Entry ${entry.seq} is not the one that the kept head names: the log was rewritten.`)
+        throw damaged(`Entry ${entry.seq} is not the one that the stored head names: the log was rewritten.`)
       sawKept = true
     }
     first ??= entry
@@ -149,7 +146,7 @@ export async function checkExport(lines: AsyncIterable<string>, kept?: AuditHead
     throw damaged(`The export ends with entry ${last.seq}, and the head names entry ${head.seq}.`)
   if (!isSigned(head)) throw damaged('The signature of the head is wrong.')
   if (kept && !sawKept)
-    throw damaged(`The export does not have entry ${kept.seq}, which the kept head names.`)
+    throw damaged(`The export does not have entry ${kept.seq}, which the stored head names.`)
   return { head, first, last }
 }
 
@@ -167,7 +164,7 @@ const verify: Command = {
     {
       name: 'head',
       value: 'file',
-      doc: 'a head that was kept before (`hawser audit head -o json`); it must be in the export',
+      doc: 'a head stored earlier (`hawser audit head -o json`), which the export must contain',
       completes: 'file',
     },
   ],
@@ -177,7 +174,7 @@ const verify: Command = {
     const kept = given.value('head') === undefined ? undefined : keptHead(given.value('head') ?? '')
     const lines = createInterface({ input: createReadStream(file), crlfDelay: Infinity })
     const { head, first, last } = await checkExport(lines, kept).catch((error: unknown) => {
-      // A file that is missing, or a folder.
+      // A missing file, or a folder.
       if (error instanceof Error && 'syscall' in error)
         throw new CliError(`${file} cannot be read: ${error.message}.`, usageCode, error)
       throw error
@@ -193,8 +190,7 @@ const verify: Command = {
           `signed at ${safeText(head.signed_at)} with ${safeText(head.public_key)}.\n`,
       )
     if (key === undefined)
-      context.say('Whose key that is, only --key can tell: `hawser admin audit key` prints the server’s.')
-    return undefined
+      context.say('To check whose key that is, give --key: `hawser admin audit key` prints the server’s.')
   },
 }
 
@@ -202,7 +198,7 @@ function hashOf(previous: string, entry: AuditEntry): string {
   try {
     return createHash('sha256').update(hashedText(previous, entry)).digest('hex')
   } catch {
-    // A line that is no entry has no hash.
+    // A line that is not an entry has no hash.
     return ''
   }
 }

@@ -63,14 +63,11 @@ export const completion: Command = {
   },
 }
 
-/**
- * The command that the scripts run, with all words of the line. The last one, which may be empty, is
- * completed.
- */
+/** Completes the last word of the line, which may be empty; the scripts run this command with all words. */
 export function completer(commands: () => readonly Command[]): Command {
   return {
     words: ['__complete'],
-    summary: 'What the last word could become.',
+    summary: 'Prints completions of the last word.',
     arguments: [{ name: 'word', doc: 'the words so far', optional: true, many: true }],
     raw: true,
     hidden: true,

@@ -12,7 +12,7 @@ import { print } from '../print.ts'
 import { safeText } from '../safe-text.ts'
 import { acceptedDevices, deviceOptions, hasPlainName } from './config.ts'
 
-/** Ansible's own groups: a device called so would get what a playbook means for all hosts. */
+/** Ansible's own groups: a device of that name would get the tasks for all hosts. */
 const groupNames = new Set(['all', 'ungrouped'])
 
 export const configAnsible: Command = {
@@ -26,15 +26,12 @@ export const configAnsible: Command = {
   async run(given, context) {
     const user = given.value('user') ?? os.userInfo().username
     if (!/^[A-Za-z0-9_][A-Za-z0-9_.-]*$/.test(user))
-      throw new CliError(`${user} cannot be a user in an inventory.`, usageCode)
+      throw new CliError(`${user} is not a valid user in an inventory.`, usageCode)
     const devices = await acceptedDevices(given, context)
     const usable = devices.filter((device) => hasPlainName(device) && !groupNames.has(device.name))
     for (const { name } of devices.filter((device) => !usable.includes(device)))
-      context.say(
-        `${safeText(name)} is left out: the name means something else to Ansible. Rename the device.`,
-      )
+      context.say(`${safeText(name)} is left out: Ansible reserves this name. Rename the device.`)
     print(inventoryOf(usable, user, await findGateway(context)), 'json')
-    return undefined
   },
 }
 
@@ -47,7 +44,7 @@ function inventoryOf(devices: readonly Device[], user: string, { host, port }: G
   const groups = new Map<string, Group>([['online', { hosts: [] }]])
   for (const device of devices) {
     hostvars[device.name] = {
-      // It identifies the shared connection of the device; ssh goes to HostName.
+      // ansible_host identifies the shared connection of the device; ssh goes to HostName.
       ansible_host: `${device.namespace}.${device.name}`,
       ansible_ssh_common_args: `-o HostName=${bare(host)} -o Port=${port} -o User=${sshidOf(user, device)}`,
     }

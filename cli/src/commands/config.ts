@@ -7,39 +7,28 @@ import path from 'node:path'
 import type { Device } from '@hawser/contract/devices'
 import type { Command, Option, ParsedArgs } from '../command.ts'
 import type { Context } from '../context.ts'
+import { tagSelector } from '../device-selection.ts'
 import { progressOf } from '../generated-commands.ts'
 import { CliError, usageCode } from '../errors.ts'
 import { bare, findGateway, sshidOf, type Gateway } from '../openssh.ts'
-import { everyPage, filterOf } from '../resolve.ts'
+import { byName, everyPage, filterOf } from '../resolve.ts'
 
-/** Which devices a configuration is for, and for which user on them. */
 export const deviceOptions: readonly Option[] = [
   { name: 'user', short: 'u', value: 'name', doc: 'the user on the devices; default: your own name' },
-  {
-    name: 'tag',
-    value: 'tag',
-    doc: 'only devices with this tag; repeated: with any of them',
-    many: true,
-    completes: 'tag',
-  },
+  tagSelector,
 ]
 
 export async function acceptedDevices(given: ParsedArgs, context: Context): Promise<Device[]> {
   const api = context.api()
-  const query = {
-    status: 'accepted',
-    sort_by: 'name',
-    order_by: 'asc',
-    ...filterOf(given.values('tag')),
-  } as const
+  const query = { status: 'accepted', ...byName, ...filterOf(given.values('tag')) } as const
   return everyPage((pages) => api.devices.list({ query: { ...query, ...pages } }), progressOf(context))
 }
 
 const plain = /^[A-Za-z0-9][A-Za-z0-9_.-]*$/
 
 /**
- * Whether the names have no characters that are special in ssh_config, an inventory or a shell, and do not
- * stand for the person's own machine.
+ * Whether the names are plain in ssh_config, an inventory and a shell, and do not mean the person's own
+ * machine.
  */
 export const hasPlainName = ({ name, namespace }: Device): boolean =>
   plain.test(name) && plain.test(namespace) && name !== 'localhost'
@@ -62,14 +51,15 @@ export const configSsh: Command = {
     const ours = path.join(path.dirname(main), 'hawser.config')
     const user = given.value('user') ?? os.userInfo().username
     if (/["\s]/.test(ours))
-      throw new CliError(`${ours} has a space or a quote in it, which ssh_config cannot say.`, usageCode)
+      throw new CliError(`${ours} contains a space or a quote, which ssh_config does not support.`, usageCode)
     if (given.flag('remove')) {
       includeIn(main, ours, false)
       rmSync(ours, { force: true })
       context.say('Plain ssh no longer knows your devices.')
-      return undefined
+      return
     }
-    if (!/^[^\s"#@%\\]+$/.test(user)) throw new CliError(`${user} cannot be a user in ssh_config.`, usageCode)
+    if (!/^[^\s"#@%\\]+$/.test(user))
+      throw new CliError(`${user} is not a valid user in ssh_config.`, usageCode)
     const usable = (await acceptedDevices(given, context)).filter(hasPlainName)
     write(ours, fileFor(usable, user, context.server(), await findGateway(context)))
     includeIn(main, ours, true)
@@ -77,7 +67,6 @@ export const configSsh: Command = {
     context.say(
       `${usable.length} ${usable.length === 1 ? 'device is' : 'devices are'} in ${ours}${first ? `. Try: ssh ${first.name}` : ''}`,
     )
-    return undefined
   },
 }
 
@@ -99,7 +88,7 @@ function fileFor(devices: readonly Device[], user: string, server: string, { hos
 
 const mark = '# of hawser: '
 
-/** Adds or removes the Include line. A file that would not change is not written. */
+/** Adds or removes the Include line; an unchanged file is not written. */
 function includeIn(main: string, ours: string, wanted: boolean): void {
   let old = ''
   try {

@@ -12,31 +12,17 @@ import type { Context } from '../context.ts'
 import { columnsOf } from '../print.ts'
 import { filterOf, findDevice, isGlob, matchingDevices, property } from '../resolve.ts'
 import { safeText } from '../safe-text.ts'
-import { deviceWords, selectDevices, selectors } from '../device-selection.ts'
+import { deviceWords, selectDevices, selectors, tagSelector } from '../device-selection.ts'
 
-const generatedList = commandFor({
-  id: 'devices.list',
-  noun: 'devices',
-  verb: 'list',
-  op: contract.devices.list,
-})
+const { list: op } = contract.devices
+const generatedList = commandFor({ id: 'devices.list', noun: 'devices', verb: 'list', op })
 
 const list: Command = {
   ...generatedList,
   options: [
-    {
-      name: 'tag',
-      value: 'tag',
-      doc: 'with this tag; repeated: with any of them',
-      many: true,
-      completes: 'tag',
-    },
-    {
-      name: 'name',
-      value: 'text',
-      doc: "with this in its name, or a pattern of the whole name such as 'shop-*'",
-    },
-    { name: 'online', doc: 'online ones; --no-online: those that are not' },
+    tagSelector,
+    { name: 'name', value: 'text', doc: "with this in its name, or a pattern of the name such as 'shop-*'" },
+    { name: 'online', doc: 'only online devices; --no-online: only offline ones' },
     ...(generatedList.options ?? []),
   ],
   async run(given, context) {
@@ -58,7 +44,7 @@ const list: Command = {
       context.print(found, { columns: columnsOf['devices'] })
       return undefined
     }
-    // By name, because the server's own order is that of the last sign of life, which changes all the time.
+    // The server's own order is by last_seen, which changes all the time.
     const sorted: Record<string, string> = given.value('sort-by')
       ? {}
       : { 'sort-by': 'name', 'order-by': 'asc' }
@@ -72,7 +58,7 @@ const list: Command = {
   },
 }
 
-/** A command that applies one operation to several devices. `done` is the word printed for each success. */
+/** Applies one operation to several devices. `done`: the word printed for each success. */
 function bulkCommand(
   verb: string,
   summary: string,
@@ -88,18 +74,14 @@ function bulkCommand(
     options: selectors(everything),
     async run(given, context) {
       const api = client(context.options())
-      return applyToEach(
-        context,
-        await selectDevices(api, given.words, given, { all: status }),
-        done,
-        (device) => act(api, device),
-      )
+      const devices = await selectDevices(api, given.words, given, { all: status })
+      return applyToEach(context, devices, done, (device) => act(api, device))
     },
   }
 }
 type Act = (api: Client, device: Device) => Promise<unknown>
 
-/** Applies `act` to one device after the other, in the given order, so that the server is not flooded. */
+/** One device after the other, in the given order, so that the server is not flooded. */
 async function applyToEach(
   context: Context,
   devices: readonly Device[],
@@ -130,7 +112,7 @@ const remove: Command = {
   words: ['devices', 'remove'],
   summary: 'Removes devices and their sessions. A running agent enrols its device again.',
   arguments: [deviceWords],
-  options: [...selectors('all devices'), { name: 'yes', doc: 'more than one device is really meant' }],
+  options: [...selectors('all devices'), { name: 'yes', doc: 'confirms removing more than one device' }],
   async run(given, context) {
     const api = client(context.options())
     const devices = await selectDevices(api, given.words, given)
@@ -148,9 +130,9 @@ const remove: Command = {
 
 const accept: Command = {
   words: ['devices', 'accept'],
-  summary: 'Lets people reach devices. Works from any state.',
+  summary: 'Accepts devices, so that people can connect. Works from any state.',
   arguments: [deviceWords],
-  options: selectors('all that are pending, but for those that would replace another device'),
+  options: selectors('all pending devices, except those that would replace another'),
   async run(given, context) {
     const api = client(context.options())
     const devices = await selectDevices(api, given.words, given, { all: 'pending' })
@@ -161,38 +143,29 @@ const accept: Command = {
     byMac.delete('')
     return applyToEach(context, devices, 'accepted', async (device) => {
       const twins = byMac.get(device.identity.mac) ?? []
-      if (twins.length > 1)
-        throw new CliError(
-          sharing(
-            device,
-            twins.filter((twin) => twin !== device),
-          ),
-        )
+      if (twins.length > 1) throw new CliError(sharing(device, twins))
       if (device.replaces && unnamed) throw new CliError(replacing(device, device.replaces.name))
       const replaced = (await api.devices.accept(uidOf(device))).headers.get('x-replaced-device')
       return replaced === null
         ? undefined
-        : `accepted; it replaced ${safeText(replaced)} and has its name, tags and sessions now`
+        : `accepted; it replaced ${safeText(replaced)} and now has its name, tags and sessions`
     })
   },
 }
 
-/** Why none of several agents on one machine is accepted: each would replace the one before it. */
-function sharing({ identity }: Device, twins: readonly Device[]): string {
-  const [last = '', ...names] = twins.map(({ name }) => safeText(name)).toReversed()
-  const others =
-    names.length === 0
-      ? `${last} says that it has`
-      : `${names.toReversed().join(', ')} and ${last} say that they have`
+/** Several agents on one machine would each replace the one before it. */
+function sharing(device: Device, twins: readonly Device[]): string {
+  const others = twins.filter((twin) => twin !== device).map(({ name }) => safeText(name))
   return (
-    `left alone: ${others} the same MAC address (${safeText(identity.mac)}), and one would replace the other. ` +
-    'Accept one of them by its name, and give each of the others an identity of its own (HAWSER_PREFERRED_IDENTITY).'
+    `not accepted: ${others.join(' and ')} ${others.length === 1 ? 'reports' : 'report'} the same MAC address ` +
+    `(${safeText(device.identity.mac)}), and one would replace the other. Accept one of them by its name, and give ` +
+    'each of the others an identity of its own (HAWSER_PREFERRED_IDENTITY).'
   )
 }
 
 function replacing(device: Device, replaced: string): string {
   return (
-    `left alone: it would replace ${safeText(replaced)}, which has the same MAC address. ` +
+    `not accepted: it would replace ${safeText(replaced)}, which has the same MAC address. ` +
     `If that is right, run \`hawser devices accept ${safeText(device.name)}\`.`
   )
 }
@@ -203,7 +176,7 @@ const rename: Command = {
   words: ['devices', 'rename'],
   summary: 'Gives a device another name.',
   arguments: [
-    { name: 'device', doc: 'its present name, or its uid or the beginning of it', completes: 'device' },
+    { name: 'device', doc: 'its current name, or its uid or the start of it', completes: 'device' },
     { name: 'name', doc: 'letters, digits, - and _, at most 64' },
   ],
   async run(given, context) {
@@ -212,7 +185,6 @@ const rename: Command = {
     const device = await findDevice(api, text)
     await api.devices.update({ ...uidOf(device), body: { name } })
     context.say(`${safeText(device.name)} is now ${name}.`)
-    return undefined
   },
 }
 
@@ -229,7 +201,7 @@ const tag: Command = {
   async run(given, context) {
     const [add, remove] = [given.values('add'), given.values('remove')]
     if (add.length + remove.length === 0)
-      throw new CliError('Which tags? Give --add <tag> or --remove <tag>.', usageCode)
+      throw new CliError('No tags given: use --add <tag> or --remove <tag>.', usageCode)
     const api = client(context.options())
     const devices = await selectDevices(api, given.words, given)
     return applyToEach(context, devices, 'tagged', (device) => retag(api, device, add, remove))
@@ -246,7 +218,7 @@ async function retag(
   const tags = [...new Set([...device.tags.filter((tag) => !remove.includes(tag)), ...add])]
   const [last] = device.tags
   if (tags.length === 0) {
-    // The interface has no call that empties the list, only one that removes a tag.
+    // The interface cannot empty the list, only remove a tag.
     if (last === undefined) return
     if (device.tags.length > 1) await api.devices.setTags({ ...uidOf(device), body: { tags: [last] } })
     await api.devices.removeTag({ params: { uid: device.uid, tag: last } })

@@ -1,5 +1,6 @@
 // `hawser join` types in a live session of somebody else, once its person allows it. Everything typed goes to
 // the session, except for Ctrl-] and the key after it, which are for this command.
+import { defined } from '@hawser/contract/defined'
 import type { LiveMessage, Participant, ParticipantMessage, Presence } from '@hawser/contract/sharing'
 import type { Command } from '../command.ts'
 import type { Context } from '../context.ts'
@@ -14,38 +15,35 @@ const help =
 
 export const join: Command = {
   words: ['join'],
-  summary: 'Asks the person of a live session whether you may type in it, and then you do; Ctrl-] q leaves.',
+  summary: 'Asks to type in a live session and joins it once approved; Ctrl-] q leaves.',
   arguments: [
     {
       name: 'session',
-      doc: 'its uid or the beginning of it, `last`, or the link of an invitation',
+      doc: 'its uid or the start of it, `last`, or an invitation link',
       completes: 'session',
     },
   ],
-  options: [
-    { name: 'channel', value: 'number', doc: 'which terminal of the session, if it has several; from 0' },
-  ],
+  options: [{ name: 'channel', value: 'number', doc: 'the terminal, if the session has several; from 0' }],
   async run(given, context) {
     if (!process.stdin.isTTY) throw new CliError('Joining a session needs a terminal.')
     const [, invitation] = /(?:^|#)(hwi_[a-z2-7]{32})$/.exec(given.words[0]!) ?? []
     if (invitation !== undefined) return joinInvited(invitation, context)
     const session = await findSession(context.api(), given.words[0]!)
     if (!session.active)
-      throw new CliError(`The session is over. Run \`hawser play ${session.uid.slice(0, 12)}\`.`)
+      throw new CliError(`The session has ended. Run \`hawser play ${session.uid.slice(0, 12)}\`.`)
     context.say(`Asking to type as ${safeText(session.username)} on ${safeText(session.device.name)} …`)
     context.say(`${help}.`)
-    const query = { join: '', ...(given.value('channel') ? { channel: given.value('channel')! } : {}) }
+    const query = { join: '', ...defined({ channel: given.value('channel') }) }
     context.say(await showLive(context, session.uid, query, participation()))
-    return undefined
   },
 }
 
-/** What an invitation is for is seen at once; whoever may type asks with Ctrl-] a. */
-async function joinInvited(token: string, context: Context): Promise<undefined> {
+/** Accepts the invitation and shows the session at once. An invitee who may type asks with Ctrl-] a. */
+async function joinInvited(token: string, context: Context): Promise<void> {
   const { body } = await context.api().sessions.acceptInvitation({ body: { token } })
   const where = `${safeText(body.username)} on ${safeText(body.device_name)}`
   context.say(`${safeText(body.created_by)} invites you to ${where}, until ${body.expires_at}.`)
-  context.say(`${body.mode === 'join' ? help : 'You watch only; Ctrl-] then q leaves'}.`)
+  context.say(`${body.mode === 'join' ? help : 'You can only watch; Ctrl-] then q leaves'}.`)
   context.say(await showLive(context, body.session_uid, { ticket: body.token }, participation(true)))
 }
 
@@ -59,7 +57,7 @@ function participation(hasAsked = false): Participation {
       if (message.kind === 'note') tell(safeText(message.message))
       if (message.kind !== 'present') return
       presence = message
-      // Operators are asked about as they come in; whoever may watch says so.
+      // Operators ask to type as they come in; viewers' consent is not needed.
       const own = message.people.find(({ id }) => id === message.you)
       if (!hasAsked && own?.state === 'watching') say({ kind: 'ask' })
       hasAsked = true
@@ -119,7 +117,7 @@ function participation(hasAsked = false): Participation {
 }
 
 function listOf(presence: Presence | undefined): string {
-  if (!presence) return 'nobody has answered yet'
+  if (!presence) return 'no answer yet'
   const { people, you, driver } = presence
   return people
     .map(({ id, name, state }) => {
@@ -129,7 +127,7 @@ function listOf(presence: Presence | undefined): string {
     .join(', ')
 }
 
-/** What somebody does: while one alone types, the others who may do not. */
+/** A word for a person; while one alone types, the others who may type do not. */
 function wordFor(id: number, state: Participant['state'], driver: Presence['driver']): string {
   if (state !== 'typing') return state
   if (driver === null) return 'types'

@@ -13,25 +13,20 @@ export const login: Command = {
   summary: 'Signs you in to a server and saves the token, readable by you only.',
   arguments: [{ name: 'server', doc: 'such as https://hawser.example.com', optional: true }],
   options: [
-    {
-      name: 'username',
-      short: 'u',
-      value: 'name',
-      doc: 'your username or e-mail; prompted for unless given',
-    },
+    { name: 'username', short: 'u', value: 'name', doc: 'your username or e-mail; default: prompts for it' },
     { name: 'password-stdin', doc: 'reads the password from stdin, for scripts' },
-    { name: 'code', value: 'digits', doc: 'the code of your second factor; prompted for when it is needed' },
-    { name: 'recovery-code', value: 'code', doc: 'one of your recovery codes instead; it is spent' },
+    { name: 'code', value: 'digits', doc: 'the second factor code; default: prompts for it if needed' },
+    { name: 'recovery-code', value: 'code', doc: 'a recovery code instead; each works once' },
   ],
   async run(given, context) {
     const url = serverAddress(given.words[0] ?? (await knownServer(context)))
     if (url.startsWith('http:') && !/^http:\/\/(localhost|127\.|\[::1\])/.test(url)) {
-      context.say(`Careful: ${url} is not encrypted; anyone on the way can read your password.`)
+      context.say(`Warning: ${url} is not encrypted; anyone on the network path can read your password.`)
     }
-    const username = given.value('username') ?? (await prompt('Username or e-mail', 'give --username'))
+    const username = given.value('username') ?? (await prompt('Username or e-mail', 'use --username'))
     const password = given.flag('password-stdin')
       ? (await readInput(4096)).replace(/\r?\n$/, '')
-      : await promptSecret('Password', 'give --password-stdin and the password on stdin')
+      : await promptSecret('Password', 'use --password-stdin and pass the password on stdin')
     const session = await signIn(
       client(context.anonymous(url)),
       { username, password },
@@ -41,9 +36,8 @@ export const login: Command = {
     context.accounts.save(url, { token: session.token, username: session.user, tenant: session.tenant })
     const where = session.tenant
       ? ''
-      : ' You are in no namespace yet: create one with `hawser namespaces create --name …`.'
+      : ' You have no namespace yet; create one with `hawser namespaces create --name …`.'
     context.say(`Signed in to ${url} as ${session.user}.${where}`)
-    return undefined
   },
 }
 
@@ -52,7 +46,7 @@ async function knownServer(context: Context): Promise<string> {
     return context.server()
   } catch (error) {
     if (!(error instanceof CliError)) throw error
-    return prompt('Server', 'name it: hawser login https://hawser.example.com')
+    return prompt('Server', 'for example: hawser login https://hawser.example.com')
   }
 }
 
@@ -68,33 +62,31 @@ async function signIn(
     if (!(error instanceof ApiError)) throw error
     const token = error.headers.get('x-mfa-token')
     if (!token) throw error
-
     if (recovery !== undefined)
       return (await api.mfa.recover({ body: { identifier: who.username, recovery_code: recovery } })).body
-    const digits = code ?? (await prompt('Code of your second factor', 'give --code'))
+    const digits = code ?? (await prompt('Second factor code', 'use --code'))
     return (await api.mfa.authenticate({ body: { token, code: digits } })).body
   }
 }
 
 export const logout: Command = {
   words: ['logout'],
-  summary: 'Ends your sign-in to the server, and removes the saved token.',
+  summary: 'Signs you out of the server and removes the saved token.',
   async run(_, context) {
     const url = context.server()
     const token = context.accounts.find(url)?.token
-    // A sign-in that has ended anyway, or a server that is away, keeps nobody signed in here.
+    // An ended sign-in, or a server that is away, must not prevent signing out here.
     if (token)
       await client({ ...context.anonymous(url), token })
         .signIns.end({ params: { id: 'current' } })
         .catch(() => undefined)
     context.say(context.accounts.remove(url) ? `Signed out of ${url}.` : `You were not signed in to ${url}.`)
-    return undefined
   },
 }
 
 export const status: Command = {
   words: ['status'],
-  summary: 'Who you are, on which server and in which namespace, and how its devices fare.',
+  summary: 'Shows who you are, the server, the namespace, and the state of its devices.',
   async run(_, context) {
     const server = context.server()
     const options = context.options(true)
@@ -107,7 +99,7 @@ export const status: Command = {
       context.say('You are not signed in. Run `hawser login`.')
       return signInCode
     }
-    // Refresh the token: it lives longer, and after a change of role the old one has stopped working.
+    // Refresh the token: it lives longer, and a change of role ends the old one.
     const who =
       credential === 'api-key'
         ? undefined
@@ -124,6 +116,6 @@ export const status: Command = {
       ...(who ? { role: who.role, mfa: who.mfa } : {}),
       ...stats,
     })
-    return undefined
+    return 0
   },
 }

@@ -10,13 +10,12 @@ import { safeText } from '../safe-text.ts'
 
 const rolesCommand: Command = {
   words: ['roles'],
-  summary: 'What each role may do in a namespace, from the table that the server goes by.',
-  arguments: [{ name: 'thing', doc: 'only what is about these, such as devices', optional: true }],
+  summary: 'Shows what each role may do in a namespace.',
+  arguments: [{ name: 'thing', doc: 'only operations on these, such as devices', optional: true }],
   async run(given, context) {
     const [named] = given.words
     const rows = roleMatrix().filter(({ noun }) => named === undefined || kebab(noun) === named)
-    if (rows.length === 0)
-      throw new CliError(`There is nothing called ${safeText(named ?? '')} here.`, usageCode)
+    if (rows.length === 0) throw new CliError(`Unknown kind of thing: ${safeText(named ?? '')}.`, usageCode)
     const mark = (yes: boolean): string => (yes ? 'yes' : '-')
     if (context.output === 'json') context.print(rows)
     else
@@ -29,13 +28,12 @@ const rolesCommand: Command = {
         })),
         { columns: ['thing', 'what', ...roles, 'api_keys'] },
       )
-    return undefined
   },
 }
 
 const listMembers: Command = {
   words: ['members', 'list'],
-  summary: 'Who is in the namespace, with their roles.',
+  summary: 'Lists the people in the namespace, with their roles.',
   async run(_, context) {
     const api = context.api()
     // An API key is for one namespace, which is the only one that it lists.
@@ -46,27 +44,26 @@ const listMembers: Command = {
     if (!tenant) throw noNamespace()
     const { body } = await api.namespaces.get({ params: { tenant } })
     context.print(body.members, { columns: ['username', 'role', 'id'] })
-    return undefined
   },
 }
 
 const leave: Command = {
   words: ['namespaces', 'leave'],
-  summary: 'Ends your membership; your sessions, API keys and public keys there go with it.',
+  summary: 'Ends your membership, with your sessions, API keys and public keys in the namespace.',
   arguments: [{ name: 'namespace', doc: 'its name or its id', completes: 'namespace' }],
-  options: [{ name: 'yes', doc: 'does not ask' }],
+  options: [{ name: 'yes', doc: 'skips the confirmation' }],
   async run(given, context) {
     const api = context.api()
     const { tenant_id, name } = await findNamespace(api, given.words[0]!)
     if (!given.flag('yes')) {
       const answer = await prompt(
-        `Leave ${safeText(name)}? Only somebody who is in it can let you in again (yes or no)`,
+        `Leave ${safeText(name)}? You can return only if a member invites you (yes or no)`,
         'add --yes',
       )
-      if (!/^y(es)?$/i.test(answer)) throw new CliError('Nothing was done.', usageCode)
+      if (!/^y(es)?$/i.test(answer)) throw new CliError('Nothing was changed.', usageCode)
     }
     const server = context.server()
-    // A token of the namespace ends with the membership, so another one is asked for before.
+    // A token of the namespace ends with the membership, so another one is requested first.
     const others = (await api.namespaces.list({ query: { per_page: 100 } })).body
     const next = others.find((one) => one.tenant_id !== tenant_id)
     const isHere = context.accounts.find(server)?.tenant === tenant_id
@@ -75,10 +72,9 @@ const leave: Command = {
     await api.namespaces.leave({ params: { tenant: tenant_id } })
     if (session)
       context.accounts.save(server, { token: session.token, username: session.user, tenant: session.tenant })
-    const after = session ? ` You are in ${safeText(next?.name ?? '')} now.` : ''
+    const after = session ? ` You are now in ${safeText(next?.name ?? '')}.` : ''
     context.say(`You have left ${safeText(name)}.${after}`)
-    if (isHere && !session) context.say('You are in no namespace any more: run `hawser login` to go on.')
-    return undefined
+    if (isHere && !session) context.say('You have no other namespace. Run `hawser login` to continue.')
   },
 }
 
@@ -90,8 +86,8 @@ const handOver: Command = {
     { name: 'member', doc: 'the username or the id' },
   ],
   options: [
-    { name: 'password', value: 'text', doc: 'your password; prompted for unless given' },
-    { name: 'code', value: 'digits', doc: 'a code of your second factor, if you have one; prompted for' },
+    { name: 'password', value: 'text', doc: 'your password; default: prompts for it' },
+    { name: 'code', value: 'digits', doc: 'a second factor code, if you have one; default: prompts for it' },
   ],
   async run(given, context) {
     const api = context.api()
@@ -99,16 +95,13 @@ const handOver: Command = {
     const uid = await findMember(api, tenant_id, given.words[1]!)
     const { mfa } = (await api.users.refresh()).body
     const body = mfa
-      ? { code: given.value('code') ?? (await prompt('Code of your second factor', 'give --code')) }
+      ? { code: given.value('code') ?? (await prompt('Second factor code', 'use --code')) }
       : { password: given.value('password') ?? (await promptSecret('Password', 'give --password')) }
     await api.namespaces.handOver({ params: { tenant: tenant_id, uid }, body })
     // The token of the owner has ended with the role.
     const { body: now } = await api.users.refresh({ query: { keep_namespace: true } })
     context.accounts.save(context.server(), { token: now.token, username: now.user, tenant: now.tenant })
-    context.say(
-      `${safeText(given.words[1]!)} is the owner of ${safeText(name)} now, and you are an administrator.`,
-    )
-    return undefined
+    context.say(`${safeText(given.words[1]!)} now owns ${safeText(name)}; you are an administrator.`)
   },
 }
 

@@ -17,7 +17,7 @@ const step_s = 10
 export const play: Command = {
   words: ['play'],
   summary: 'Plays the recording of a session in this terminal.',
-  arguments: [{ name: 'session', doc: 'its uid or the beginning of it, or `last`', completes: 'session' }],
+  arguments: [{ name: 'session', doc: 'its uid or the start of it, or `last`', completes: 'session' }],
   options: [
     {
       name: 'speed',
@@ -32,7 +32,7 @@ export const play: Command = {
     { name: 'idle', value: 'seconds', doc: 'the longest pause; default: 2' },
     {
       name: 'interruptions',
-      doc: 'plays what came while the session had no client, too, instead of skipping it',
+      doc: 'also plays output from when the session had no client',
     },
     { name: 'channel', value: 'number', doc: 'which terminal of the session, if it had several; from 0' },
   ],
@@ -59,7 +59,7 @@ export const play: Command = {
             `The recording is ${event.width} wide and ${event.height} high; a terminal as large as that shows it right.`,
           )
         }
-        // Whoever goes to a moment in an interruption wants to see it.
+        // A jump into an interruption is meant to show it.
         if (event?.kind === 'held')
           interrupted = given.flag('interruptions') !== true && !pace.goesBeyond(event.at_s)
         if (event?.kind === 'resumed') interrupted = false
@@ -79,7 +79,6 @@ export const play: Command = {
         notFoundCode,
       )
     context.say(pace.ended() ? '' : '\nThe recording is over.')
-    return undefined
   },
 }
 
@@ -96,7 +95,6 @@ function amount(given: ParsedArgs, option: string): number | undefined {
 type CastEvent =
   | { readonly kind: 'header'; readonly width: number; readonly height: number }
   | { readonly kind: 'output'; readonly at_s: number; readonly text: string }
-  /** The session has no client from here on, or has one again. */
   | { readonly kind: 'held' | 'resumed'; readonly at_s: number }
 
 /** Parses a line of an asciicast file. Other lines (resizes, other markers, unknown ones) give undefined. */
@@ -119,7 +117,7 @@ export function eventOf(line: string): CastEvent | undefined {
   }
 }
 
-/** The clock of the playback. Keys make it faster or slower, pause it and jump ahead. */
+/** Keys change its speed, pause it and jump ahead. */
 function openPlaybackClock({ speed, from_s, idle_s }: { speed: number; from_s: number; idle_s: number }) {
   const is = { over: false }
   let [now_s, skipTo_s, paused] = [0, from_s, false]
@@ -138,9 +136,8 @@ function openPlaybackClock({ speed, from_s, idle_s }: { speed: number; from_s: n
       changed = new AbortController()
     },
     ended: () => is.over,
-    /** Whether the person wants to go to a later moment. */
     goesBeyond: (at_s: number) => skipTo_s > at_s,
-    /** Waits until the playback reaches this time; false if the person has quit. */
+    /** False: the person has quit. */
     async reach(at_s: number, longest_s = idle_s): Promise<boolean> {
       now_s = Math.max(now_s, at_s - longest_s)
       while (!is.over && now_s < at_s) {

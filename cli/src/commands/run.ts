@@ -4,14 +4,14 @@
 import { spawn } from 'node:child_process'
 import os from 'node:os'
 import type { Device } from '@hawser/contract/devices'
-import type { Command } from '../command.ts'
-import { CliError, usageCode } from '../errors.ts'
+import { wholeNumber, type Command } from '../command.ts'
+import { CliError } from '../errors.ts'
 import type { Context } from '../context.ts'
 import { openIdentity } from '../identity.ts'
 import { bare, findGateway, missing, sshidOf, type Gateway } from '../openssh.ts'
 import { safeText, screenFilter } from '../safe-text.ts'
 import { selectDevices, selectors } from '../device-selection.ts'
-import { sshOptions } from './ssh.ts'
+import { keyOptions, sshOptions } from './ssh.ts'
 
 const mostOutput_bytes = 1024 * 1024
 const mostAtOnce = 64
@@ -27,7 +27,7 @@ interface Outcome {
 
 export const run: Command = {
   words: ['run'],
-  summary: 'Runs a command on many devices at once and shows what they answer, equal answers together.',
+  summary: 'Runs a command on many devices at once and groups equal output.',
   arguments: [
     { name: 'command', doc: 'as the shell there reads it; quote it, or put -- before it', many: true },
   ],
@@ -43,27 +43,17 @@ export const run: Command = {
       completes: 'device',
     },
     { name: 'user', short: 'u', value: 'name', doc: 'the user on the devices; default: your own name' },
-    {
-      name: 'jobs',
-      short: 'j',
-      value: 'number',
-      doc: `how many at a time, 1 to ${mostAtOnce}; default: 8`,
-    },
-    {
-      name: 'timeout',
-      value: 'seconds',
-      doc: 'how long a device may take; default: 60; 0: no limit',
-    },
-    { name: 'identity', short: 'i', value: 'file', doc: 'the private key to log in with', completes: 'file' },
-    { name: 'ssh-option', value: 'name=value', doc: 'an option of ssh_config; may be repeated', many: true },
+    { name: 'jobs', short: 'j', value: 'number', doc: `devices at a time, 1 to ${mostAtOnce}; default: 8` },
+    { name: 'timeout', value: 'seconds', doc: 'the time limit for each device; default: 60; 0: none' },
+    ...keyOptions,
   ],
   details: [
     'The exit code is 0 if the command ended with 0 everywhere, and 1 if not. For each device: its own code, 255 without a',
-    'connection, 124 when it took too long. Passwords are not asked for: use a key that the namespace knows.',
+    'connection, 124 when it took too long. There is no password prompt: use a key of the namespace.',
   ],
   async run(given, context) {
-    const atOnce = whole(given.value('jobs') ?? '8', '--jobs', 1, mostAtOnce)
-    const timeout_s = whole(given.value('timeout') ?? '60', '--timeout', 0, 86_400)
+    const atOnce = wholeNumber(given, 'jobs', 8, 1, mostAtOnce)
+    const timeout_s = wholeNumber(given, 'timeout', 60, 0, 86_400)
     const chosen = await selectDevices(context.api(), given.values('device'), given, {
       all: 'accepted',
       tagged: 'accepted',
@@ -134,16 +124,8 @@ async function runOn(
   const { name } = device
   if (!device.online)
     return { device: name, code: noConnection, stdout: '', stderr: 'The device is offline.' }
-  const own = [
-    '-p',
-    gateway.port,
-    '-o',
-    `User=${sshidOf(user, device)}`,
-    '-o',
-    'BatchMode=yes',
-    '-o',
-    'ConnectTimeout=30',
-  ]
+  const settings = [`User=${sshidOf(user, device)}`, 'BatchMode=yes', 'ConnectTimeout=30']
+  const own = ['-p', gateway.port, ...settings.flatMap((setting) => ['-o', setting])]
   const child = spawn('ssh', [...own, ...options, '-T', '--', bare(gateway.host), command], {
     stdio: ['ignore', 'pipe', 'pipe'],
     signal,
@@ -159,22 +141,16 @@ async function runOn(
       })
       child.on('close', (status) => resolve(status ?? noConnection))
     })
+    const output = { device: name, stdout: stdout(), stderr: stderr() }
     if (late)
-      return {
-        device: name,
-        code: tooLong,
-        stdout: stdout(),
-        stderr: `${stderr()}It took longer than ${timeout_s} s.`,
-      }
-    return { device: name, code: signal.aborted ? 130 : code, stdout: stdout(), stderr: stderr() }
+      return { ...output, code: tooLong, stderr: `${output.stderr}It took longer than ${timeout_s} s.` }
+    return { ...output, code: signal.aborted ? 130 : code }
   } finally {
     clearTimeout(timer)
   }
 }
 
-/**
- * Collects output up to the limit. It reads and drops the rest, because a program that cannot write blocks.
- */
+/** The rest is read and dropped, because a program that cannot write blocks. */
 function collect(stream: NodeJS.ReadableStream): () => string {
   const chunks: Buffer[] = []
   let length = 0
@@ -223,7 +199,7 @@ function progressOf(context: Context, total: number) {
   }
 }
 
-/** Groups devices by equal output and exit code, the largest group first, equally large ones by name. */
+/** The largest group first, equally large ones by name. */
 export function grouped(
   outcomes: readonly Outcome[],
 ): { readonly devices: string[]; readonly said: Outcome }[] {
@@ -239,24 +215,13 @@ function report(context: Context, outcomes: readonly Outcome[]): void {
   const clean = (text: string): string => screenFilter()(text.replaceAll(/\r\n/g, '\n')).replaceAll('\r', '')
   for (const { devices, said } of grouped(outcomes)) {
     const names = devices.map(safeText).join(', ')
-    process.stdout.write(
-      `── ${devices.length === 1 ? '' : `${devices.length} devices: `}${names} (exit code ${said.code})\n`,
-    )
+    const count = devices.length === 1 ? '' : `${devices.length} devices: `
+    process.stdout.write(`── ${count}${names} (exit code ${said.code})\n`)
     const text = clean(said.stdout) + clean(said.stderr)
     process.stdout.write(text === '' || text.endsWith('\n') ? text : `${text}\n`)
   }
   const failed = outcomes.filter(({ code }) => code !== 0)
-  const names =
-    failed.length > 0
-      ? `, ${failed.length} failed: ${failed.map(({ device }) => safeText(device)).join(', ')}`
-      : ''
-  context.say(`${outcomes.length - failed.length} of ${outcomes.length} succeeded${names}.`)
-}
-
-function whole(text: string, option: string, least: number, most: number): number {
-  const number = Number(text)
-  if (!/^\d{1,6}$/.test(text) || number < least || number > most) {
-    throw new CliError(`${option} is a whole number from ${least} to ${most}, not ${text}.`, usageCode)
-  }
-  return number
+  const names = failed.map(({ device }) => safeText(device)).join(', ')
+  const rest = failed.length > 0 ? `, ${failed.length} failed: ${names}` : ''
+  context.say(`${outcomes.length - failed.length} of ${outcomes.length} succeeded${rest}.`)
 }

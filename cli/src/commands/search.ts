@@ -1,9 +1,10 @@
 // `hawser search` looks for lines in everything that recorded sessions showed, and prints each with the lines
 // around it and the command that plays that moment. The lines come from devices, so that control characters
 // in them never reach the terminal.
+import { defined } from '@hawser/contract/defined'
 import type { SearchHit } from '@hawser/contract/recordings'
-import type { Command, ParsedArgs } from '../command.ts'
-import { CliError, notFoundCode, usageCode } from '../errors.ts'
+import { wholeNumber, type Command } from '../command.ts'
+import { CliError, notFoundCode } from '../errors.ts'
 import { momentOf } from '../moment.ts'
 import { safeText } from '../safe-text.ts'
 
@@ -13,7 +14,7 @@ const page = 100
 
 export const search: Command = {
   words: ['search'],
-  summary: 'Searches everything that recorded sessions showed.',
+  summary: 'Searches the output of recorded sessions.',
   arguments: [{ name: 'query', doc: 'words, "phrases" and prefixes*; a line has all of them', many: true }],
   options: [
     { name: 'commands', doc: 'only commands, not their output' },
@@ -40,21 +41,23 @@ export const search: Command = {
   ],
   async run(given, context) {
     const api = context.api()
-    const wanted = limitOf(given)
+    const wanted = wholeNumber(given, 'limit', usualHits, 1, mostHits)
     const query = {
       text: given.words.join(' '),
-      ...(given.flag('commands') === true ? { commands: true } : {}),
-      ...named(given, 'device'),
-      ...named(given, 'tag'),
-      ...named(given, 'username'),
-      ...named(given, 'person'),
-      ...since(given, 'from'),
-      ...since(given, 'to'),
+      ...defined({
+        commands: given.flag('commands') || undefined,
+        device: given.value('device'),
+        tag: given.value('tag'),
+        username: given.value('username'),
+        person: given.value('person'),
+        from: momentOf(given.value('from')),
+        to: momentOf(given.value('to')),
+      }),
     }
     const hits: SearchHit[] = []
     let [after, waiting, failed]: [string | null, number, number] = ['', 0, 0]
     while (after !== null && hits.length < wanted) {
-      const rest = { limit: Math.min(page, wanted - hits.length), ...(after === '' ? {} : { after }) }
+      const rest = defined({ limit: Math.min(page, wanted - hits.length), after: after || undefined })
       const { body } = await api.recordings.find({ query: { ...query, ...rest } })
       hits.push(...body.hits)
       ;({ next: after, waiting, failed } = body)
@@ -65,30 +68,11 @@ export const search: Command = {
     if (failed > 0) context.say(`${recordings(failed)} not searched: indexing failed.`)
     if (hits.length === 0) throw new CliError('Nothing was found.', notFoundCode)
     if (after !== null) context.say(`There are more; --limit ${Math.min(mostHits, wanted * 5)} shows more.`)
-    return undefined
   },
 }
 
 const recordings = (count: number): string =>
   count === 1 ? '1 recorded session is' : `${count} recorded sessions are`
-
-function limitOf(given: ParsedArgs): number {
-  const text = given.value('limit') ?? String(usualHits)
-  const limit = Number(text)
-  if (!/^\d{1,6}$/.test(text) || limit < 1 || limit > mostHits)
-    throw new CliError(`--limit is a number from 1 to ${mostHits}, not ${text}.`, usageCode)
-  return limit
-}
-
-function since(given: ParsedArgs, option: string): Record<string, string> {
-  const value = momentOf(given.value(option))
-  return value === undefined ? {} : { [option]: value }
-}
-
-function named(given: ParsedArgs, option: string): Record<string, string> {
-  const value = given.value(option)
-  return value === undefined ? {} : { [option]: value }
-}
 
 function textOf(hit: SearchHit, withContext: boolean): string {
   const { device_name, username, person, typist, at, session_uid, channel } = hit
@@ -111,5 +95,5 @@ function textOf(hit: SearchHit, withContext: boolean): string {
 const sources: Readonly<Record<'marks' | 'prompt' | 'exec', string>> = {
   marks: 'marked by the shell',
   prompt: 'guessed by its prompt',
-  exec: 'asked for by the client',
+  exec: 'requested by the client',
 }

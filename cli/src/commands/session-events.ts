@@ -14,7 +14,6 @@ const generated = commandFor({
   op: contract.sessions.events,
 })
 
-/** In one call. */
 const page = 500
 
 export const sessionEvents: Command = {
@@ -32,7 +31,6 @@ export const sessionEvents: Command = {
     }
     process.stdout.write(aligned(events.map(lineOf)))
     if (events.length === 0) context.say('Nothing but its terminal, if it has one.')
-    return undefined
   },
 }
 

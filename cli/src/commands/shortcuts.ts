@@ -20,13 +20,12 @@ const switchNamespace: Command = {
     const { body } = await api.users.namespaceToken({ params: { tenant: tenant_id } })
     context.accounts.save(context.server(), { token: body.token, username: body.user, tenant: body.tenant })
     context.say(`You are in ${safeText(given.words[0]!)} now, as ${body.role}.`)
-    return undefined
   },
 }
 
 const addKey: Command = {
   words: ['public-keys', 'add'],
-  summary: 'Registers a public key from its file, for every user on every device unless you say less.',
+  summary: 'Registers a public key from its file, for every user on every device unless you narrow it.',
   arguments: [{ name: 'file', doc: 'such as ~/.ssh/id_ed25519.pub', completes: 'file' }],
   options: [
     {
@@ -43,9 +42,9 @@ const addKey: Command = {
       many: true,
       completes: 'tag',
     },
-    { name: 'certificate-authority', doc: 'it signs certificates for users, and lets nobody in by itself' },
+    { name: 'certificate-authority', doc: 'signs user certificates, and grants no login itself' },
     { name: 'owner', value: 'member', doc: 'whose key it is: the username or the id; default: you' },
-    { name: 'shared', doc: 'it is nobody’s in particular: for a machine, or for several people' },
+    { name: 'shared', doc: 'has no owner: for a machine, or for several people' },
   ],
   async run(given, context) {
     const [file = ''] = given.words
@@ -80,14 +79,10 @@ const addKey: Command = {
       context.say(
         'It is yours: its sessions name you, and it goes when you leave the namespace (see --shared).',
       )
-    return undefined
   },
 }
 
-/**
- * Who a new key is for: the person that adds it, unless they say otherwise. API keys and
- * authorities have none.
- */
+/** The person that adds the key, unless they name another. API keys and authorities have no owner. */
 function ownerOf(given: ParsedArgs, context: Context): string {
   const named = given.value('owner')
   const nobodys = given.flag('shared') === true || given.flag('certificate-authority') === true
@@ -100,14 +95,13 @@ function ownerOf(given: ParsedArgs, context: Context): string {
 
 const closeSession: Command = {
   words: ['sessions', 'close'],
-  summary: 'Ends a session that is going on.',
-  arguments: [{ name: 'session', doc: 'its uid or the beginning of it, or `last`', completes: 'session' }],
+  summary: 'Ends a live session.',
+  arguments: [{ name: 'session', doc: 'its uid or the start of it, or `last`', completes: 'session' }],
   async run(given, context) {
     const api = context.api()
     const session = await findSession(api, given.words[0]!)
     await api.sessions.close({ params: { uid: session.uid }, body: { device: session.device_uid } })
     context.say(`The session of ${safeText(session.username)} on ${safeText(session.device.name)} is closed.`)
-    return undefined
   },
 }
 

@@ -1,12 +1,24 @@
 // ssh, scp and forward: they run the OpenSSH programs, with a device in place of a host. The options belong
 // to those programs, so the words are parsed the way they do it, just far enough to find the device.
 import type { Session } from '@hawser/contract/sessions'
-import type { Command } from '../command.ts'
+import type { Argument, Command, Option } from '../command.ts'
 import type { Context } from '../context.ts'
 import { CliError, notFoundCode, usageCode } from '../errors.ts'
 import { openIdentity } from '../identity.ts'
 import { bare, findGateway, launch, targetOf } from '../openssh.ts'
 import { findSession } from '../resolve.ts'
+
+const target: Argument = {
+  name: '[user@]device',
+  doc: 'a device: its name, or its uid or the start of it',
+  completes: 'device',
+}
+
+/** For commands that run ssh with options of their own. */
+export const keyOptions: readonly Option[] = [
+  { name: 'identity', short: 'i', value: 'file', doc: 'the private key to log in with', completes: 'file' },
+  { name: 'ssh-option', value: 'name=value', doc: 'an option of ssh_config; may be repeated', many: true },
+]
 
 /** The options of each program that take a value. */
 const ofSsh = 'BbcDEeFIiJLlmOoPpQRSWw'
@@ -26,7 +38,7 @@ function optionWords(words: readonly string[], withValue: string): number {
   return i
 }
 
-/** The options that choose the configuration of ssh and its keys (-F, -i, -o), each with its value. */
+/** The options that choose the configuration of ssh and its keys (-F, -i, -o), with their values. */
 function configWords(words: readonly string[], withValue: string): string[] {
   const found: string[] = []
   for (let i = 0; i < words.length; i += 1) {
@@ -39,7 +51,7 @@ function configWords(words: readonly string[], withValue: string): string[] {
   return found
 }
 
-/** Runs ssh to a device, as whoever is signed in. */
+/** Runs ssh as the signed-in user. */
 async function reach(
   context: Context,
   target: string,
@@ -56,17 +68,17 @@ async function reach(
 
 export const attach: Command = {
   words: ['attach'],
-  summary: 'Continues a session of yours that lost its client, or takes one from another client.',
+  summary: 'Reattaches to a held session of yours, or takes one over from another client.',
   arguments: [
-    { name: 'ssh options', doc: 'all that ssh takes, such as -i …', optional: true },
+    { name: 'ssh options', doc: 'any option of ssh, such as -i …', optional: true },
     {
       name: 'session',
-      doc: 'its uid or the beginning of it; without one the newest that is held',
+      doc: 'its uid or the start of it; default: the newest held session',
       optional: true,
       completes: 'session',
     },
   ],
-  details: ['With --scrollback as the first word it shows what scrolled by, too.'],
+  details: ['With --scrollback as the first word it also shows earlier output.'],
   raw: true,
   async run(given, context) {
     const scrollback = given.words[0] === '--scrollback'
@@ -76,43 +88,39 @@ export const attach: Command = {
     const options = words.slice(0, count).filter((word) => word !== '--')
     const session =
       wanted === undefined ? await newestHeld(context) : await findSession(context.api(), wanted)
-    if (!session.active) throw new CliError('The session is over.')
+    if (!session.active) throw new CliError('The session has ended.')
     const command = ['hawser-attach', ...(scrollback ? ['-s'] : []), session.uid]
     return reach(context, `${session.username}@${session.device.uid}`, ['-t', ...options], command)
   },
 }
 
-/** The newest session that waits for whoever is signed in. */
+/** The newest held session of the signed-in user; with an API key, of anybody. */
 async function newestHeld(context: Context): Promise<Session> {
   const person = context.accounts.find(context.server())?.username
   const mine = context.credential() === 'token' && person !== undefined ? { person } : {}
   const { body } = await context.api().sessions.list({ query: { active: true, per_page: 100, ...mine } })
   const found = body.find(({ held }) => held)
   if (!found)
-    throw new CliError('No session of yours is held; `hawser sessions` shows those that go on.', notFoundCode)
+    throw new CliError('You have no held session; `hawser sessions` lists the live ones.', notFoundCode)
   return found
 }
 
 export const ssh: Command = {
   words: ['ssh'],
-  summary: 'Opens a shell on a device, or runs a command there, with the ssh of this machine.',
+  summary: 'Opens a shell on a device, or runs a command on it, using ssh.',
   arguments: [
     {
       name: 'ssh options',
-      doc: 'all that ssh takes, such as -A, -L 8080:localhost:80 or -o …',
+      doc: 'any option of ssh, such as -A, -L 8080:localhost:80 or -o …',
       optional: true,
     },
-    {
-      name: '[user@]device',
-      doc: 'a device: its name, or its uid or the beginning of it',
-      completes: 'device',
-    },
-    { name: 'command', doc: 'runs there; without one a shell is opened', optional: true, many: true },
+    target,
+    { name: 'command', doc: 'a command to run; default: opens a shell', optional: true, many: true },
   ],
   details: [
-    'The exit code is the one of the command, or 255 if there was no connection.',
-    'Options of hawser stand before the word ssh.',
-    'With --resume as the first word it continues your session there, and opens none.',
+    'The exit code is that of the command, or 255 without a connection.',
+    'Options of hawser go before the word ssh.',
+    'With --resume as the first word it reattaches to your session instead of opening a new one.',
   ],
   raw: true,
   async run(given, context) {
@@ -121,13 +129,16 @@ export const ssh: Command = {
     const count = optionWords(all, ofSsh)
     const [target, ...rest] = all.slice(count)
     if (target === undefined)
-      throw new CliError('Which device? Usage: hawser ssh [ssh options] [user@]device [command]', usageCode)
+      throw new CliError(
+        'No device given. Usage: hawser ssh [ssh options] [user@]device [command]',
+        usageCode,
+      )
     // ssh also takes options after the host, unless a -- came before it.
     const later = all[count - 1] === '--' ? 0 : optionWords(rest, ofSsh)
     const options = [...all.slice(0, count), ...rest.slice(0, later)].filter((word) => word !== '--')
     const command = rest.slice(later)
     if (resumes && command.length > 0)
-      throw new CliError('With --resume there is no command: what runs there goes on.', usageCode)
+      throw new CliError('--resume takes no command: the session is still running one.', usageCode)
     const wanted = resumes ? ['hawser-attach'] : command
     return reach(context, target, resumes ? ['-t', ...options] : options, wanted)
   },
@@ -135,15 +146,13 @@ export const ssh: Command = {
 
 export const scp: Command = {
   words: ['scp'],
-  summary: 'Copies files from and to devices, with the scp of this machine.',
+  summary: 'Copies files from and to devices, using scp.',
   arguments: [
-    { name: 'scp options', doc: 'all that scp takes, such as -r or -p', optional: true },
-    { name: 'from', doc: 'a file here, or [user@]device:path', many: true, completes: 'file' },
-    { name: 'to', doc: 'a file or folder here, or [user@]device:path', completes: 'file' },
+    { name: 'scp options', doc: 'any option of scp, such as -r or -p', optional: true },
+    { name: 'from', doc: 'a local file, or [user@]device:path', many: true, completes: 'file' },
+    { name: 'to', doc: 'a local file or folder, or [user@]device:path', completes: 'file' },
   ],
-  details: [
-    'A colon with a slash before it belongs to the name of a file here. The exit code is the one of scp.',
-  ],
+  details: ['A colon after a slash is part of a local file name. The exit code is that of scp.'],
   raw: true,
   async run(given, context) {
     const count = optionWords(given.words, ofScp)
@@ -151,9 +160,12 @@ export const scp: Command = {
     const options = given.words.slice(0, count).filter((word) => word !== '--')
     const isThere = (file: string): boolean => /^[^/:]+:/.test(file)
     if (files.length < 2)
-      throw new CliError('What, and where to? Usage: hawser scp [scp options] <from>… <to>', usageCode)
+      throw new CliError(
+        'Source and target are needed. Usage: hawser scp [scp options] <from>… <to>',
+        usageCode,
+      )
     if (!files.some(isThere))
-      throw new CliError('None of these is on a device: write device:path.', usageCode)
+      throw new CliError('None of these is on a device; write it as device:path.', usageCode)
     const { host, port } = await findGateway(context)
     const places: string[] = []
     for (const file of files) {
@@ -179,20 +191,16 @@ export function forwardOf(text: string): string {
   if (parts.length === 3 && whole && isPort(first) && isPort(parts[2])) return text
   if (parts.length === 4 && whole && isPort(second) && isPort(parts[3])) return text
   throw new CliError(
-    `${text} is no forward: write a port, or <port>:<port on the device>, or <port>:<host>:<port>.`,
+    `${text} is not a forward: use a port, or <port>:<port on the device>, or <port>:<host>:<port>.`,
     usageCode,
   )
 }
 
 export const forward: Command = {
   words: ['forward'],
-  summary: 'Forwards ports of this machine to a device, or to what it reaches, until Ctrl-C.',
+  summary: 'Forwards local ports to a device, or to hosts that it reaches, until Ctrl-C.',
   arguments: [
-    {
-      name: '[user@]device',
-      doc: 'a device: its name, or its uid or the beginning of it',
-      completes: 'device',
-    },
+    target,
     {
       name: 'forward',
       doc: '8080, 8080:80 or 8080:host:80: here 8080, there 80',
@@ -204,12 +212,11 @@ export const forward: Command = {
     {
       name: 'reverse',
       value: 'forward',
-      doc: 'the other way: a port there leads to one here; may be repeated',
+      doc: 'the reverse: a port on the device leads to a local one; may be repeated',
       many: true,
     },
-    { name: 'socks', value: 'port', doc: 'a SOCKS proxy here that connects from the device' },
-    { name: 'identity', short: 'i', value: 'file', doc: 'the private key to log in with', completes: 'file' },
-    { name: 'ssh-option', value: 'name=value', doc: 'an option of ssh_config; may be repeated', many: true },
+    { name: 'socks', value: 'port', doc: 'a local SOCKS proxy that connects from the device' },
+    ...keyOptions,
   ],
   async run(given, context) {
     const [target = '', ...here] = given.words
@@ -220,7 +227,7 @@ export const forward: Command = {
       ...(socks === undefined ? [] : ['-D', socks]),
     ]
     if (wanted.length === 0)
-      throw new CliError('What shall be forwarded? For example: hawser forward crane 8080:80', usageCode)
+      throw new CliError('No port to forward. For example: hawser forward crane 8080:80', usageCode)
     const sshid = await targetOf(context, target)
     const { host, port } = await findGateway(context)
     context.say(
@@ -235,7 +242,7 @@ export const forward: Command = {
   },
 }
 
-/** The ssh options of commands that have --identity and --ssh-option. */
+/** The ssh options of commands that have these options. */
 export function sshOptions(given: Parameters<Command['run']>[0]): string[] {
   const identity = given.value('identity')
   return [

@@ -30,6 +30,5 @@ export const timeline: Command = {
     if (body.events.length === 0) context.say('Nothing is known of it yet.')
     if (device.online) context.say(`${safeText(device.name)} is online.`)
     else context.say(safeText(`${device.name} is offline. ${device.offline_reason ?? ''}`.trim()))
-    return undefined
   },
 }

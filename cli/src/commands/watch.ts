@@ -4,6 +4,7 @@ import { randomBytes } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
 import { text } from 'node:stream/consumers'
 import { ApiError } from '@hawser/contract/client'
+import { defined } from '@hawser/contract/defined'
 import { failureHeader } from '@hawser/contract/failures'
 import { livePath } from '@hawser/contract/sessions'
 import type { LiveMessage } from '@hawser/contract/sharing'
@@ -20,30 +21,26 @@ const timeout_ms = 10_000
 
 export const watch: Command = {
   words: ['watch'],
-  summary: 'Shows a live session; q or Ctrl-C stops watching and leaves the session alone.',
-  arguments: [{ name: 'session', doc: 'its uid or the beginning of it, or `last`', completes: 'session' }],
-  options: [
-    { name: 'channel', value: 'number', doc: 'which terminal of the session, if it has several; from 0' },
-  ],
+  summary: 'Shows a live session; q or Ctrl-C stops watching, and the session continues.',
+  arguments: [{ name: 'session', doc: 'its uid or the start of it, or `last`', completes: 'session' }],
+  options: [{ name: 'channel', value: 'number', doc: 'the terminal, if the session has several; from 0' }],
   async run(given, context) {
     const session = await findSession(context.api(), given.words[0]!)
     if (!session.active)
-      throw new CliError(`The session is over. Run \`hawser play ${session.uid.slice(0, 12)}\`.`)
+      throw new CliError(`The session has ended. Run \`hawser play ${session.uid.slice(0, 12)}\`.`)
     context.say(`Watching ${safeText(session.username)} on ${safeText(session.device.name)}; q ends it.`)
-    const channel = given.value('channel')
-    context.say(await showLive(context, session.uid, channel === undefined ? {} : { channel }))
-    return undefined
+    context.say(await showLive(context, session.uid, defined({ channel: given.value('channel') })))
   },
 }
 
-/** What somebody does who does more than watch. */
+/** The parts of a guest who may type. */
 export interface Participation {
   heard(message: LiveMessage): void
   /** Takes the keyboard, until it is disposed. */
   begin(socket: WebSocket, leave: () => void): Disposable
 }
 
-/** Shows the session until it ends; returns the sentence with which it ended. */
+/** Returns the sentence with which the session ended. */
 export async function showLive(
   context: Context,
   uid: string,
@@ -131,7 +128,7 @@ async function refusalOf(address: URL, headers: Record<string, string>): Promise
 function refusal({ statusCode: status = 0, headers }: IncomingMessage, body: string): Error {
   if (status === 404)
     return new CliError(
-      'There is nothing to watch: the session has no terminal that is recorded, or it is over.',
+      'There is nothing to watch: the session has no recorded terminal, or has ended.',
       notFoundCode,
     )
   let said: unknown = body

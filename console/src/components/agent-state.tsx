@@ -3,16 +3,14 @@
 import type { DeviceAgent } from '@hawser/contract/agents'
 import type { Device } from '@hawser/contract/devices'
 import { api } from '../api.ts'
-import { errorText } from '../error-text.ts'
-import { showSaved } from '../namespace-query.ts'
-import { Button } from './button.tsx'
+import { attempt, showSaved } from '../namespace-query.ts'
+import { SmallButton } from './button.tsx'
 import { Pill, type Tone } from './status.tsx'
-import { showToast } from './toast.tsx'
 import { msg, t } from '../language/language.ts'
 
 const words: Readonly<Partial<Record<DeviceAgent['state'], readonly [string, Tone]>>> = {
   behind: [msg('old agent'), 'plain'],
-  updating: [msg('agent updates'), 'wait'],
+  updating: [msg('agent updating'), 'wait'],
   failed: [msg('agent update failed'), 'bad'],
 }
 
@@ -21,30 +19,24 @@ export function AgentPill({ device: { agent } }: { device: Device }) {
   return shown ? <Pill tone={shown[1]}>{t(shown[0])}</Pill> : null
 }
 
-/** For the page of one device. */
 export function AgentUpdate({ device, may }: { device: Device; may: boolean }) {
   const { agent, uid, name } = device
   if (!agent || agent.state === 'current' || agent.state === 'unknown') return null
-  const update = async (): Promise<void> => {
-    try {
+  const update = () =>
+    attempt(async () => {
       const { asked } = (await api.agents.update({ body: { devices: [uid] } })).body
       await showSaved(
         asked === 1
-          ? t('{name} updates when its sessions have ended.', { name })
+          ? t('{name} will update when its sessions have ended.', { name })
           : t('{name} is up to date.', { name }),
       )
-    } catch (error) {
-      showToast(errorText(error))
-    }
-  }
+    })
   return (
     <>
       {' '}
       <AgentPill device={device} /> {agent.reason}{' '}
       {may && agent.updates_itself && agent.state !== 'updating' && (
-        <Button kind="quiet" small onPress={update}>
-          {t('Update the agent')}
-        </Button>
+        <SmallButton onPress={update}>{t('Update the agent')}</SmallButton>
       )}
     </>
   )

@@ -1,4 +1,4 @@
-// What needs somebody: devices that wait or have been away for long, refused logins, old agents, sessions that
+// Things that need attention: devices that wait or have been away for long, refused logins, old agents, sessions that
 // could not be recorded. Each is a sentence with the way there; nothing is shown when nothing is wrong.
 import { Link } from '@tanstack/react-router'
 import type { ReactNode } from 'react'
@@ -11,7 +11,7 @@ import { Lamp } from './status.tsx'
 import { t, tn } from '../language/language.ts'
 
 const day_ms = 86_400_000
-/** A device that was not seen for so long is likely to be forgotten or broken. */
+/** A device unseen for this long is likely to be forgotten or broken. */
 const long_days = 7
 
 function useAwayForLong(): number {
@@ -73,8 +73,8 @@ export function Attention({ unrecorded, refused }: { unrecorded: number; refused
             <Link key="away" to="/devices" search={{ sort: 'seen', online: false, unseen: `${long_days}d` }}>
               {tn(
                 away,
-                '{count} device was not seen for {days} days',
-                '{count} devices were not seen for {days} days',
+                '{count} device has not been seen for {days} days',
+                '{count} devices have not been seen for {days} days',
                 { days: long_days },
               )}
             </Link>,

@@ -7,15 +7,13 @@ import { Field } from './form.tsx'
 import { chooseLanguage, languageNames, otherLanguages } from '../language/choice.ts'
 import { t } from '../language/language.ts'
 
-export function AuthLayout({
-  title,
-  heading = title,
-  children,
-}: {
+interface AuthLayoutProps {
   title: string
-  heading?: string
+  heading?: string | undefined
   children: ReactNode
-}) {
+}
+
+export function AuthLayout({ title, heading = title, children }: AuthLayoutProps) {
   useTitle(title)
   const shown = useRef<HTMLHeadingElement>(null)
   const before = useRef(heading)
@@ -60,13 +58,14 @@ export function AuthLinks({ children }: { children: ReactNode }) {
 export const StoredEmails = () => (
   <p>
     {t(
-      'This server sends no e-mails. It stores them as files in the folder outbox of its data folder: ask whoever runs the server to pass yours on to you. The setting HAWSER_SMTP names a mail server.',
+      'This server does not send e-mail. It stores each message as a file in the outbox folder of its data folder: ask the server’s administrator for yours. Administrators can configure a mail server with HAWSER_SMTP.',
     )}
   </p>
 )
 
-export const NameField = () => (
+export const NameField = (props: { defaultValue?: string }) => (
   <Field
+    {...props}
     label={t('Your name')}
     name="name"
     required
@@ -76,7 +75,7 @@ export const NameField = () => (
   />
 )
 
-/** A name that was imported from ShellHub may have two characters more, and stays valid in its form. */
+/** A name imported from ShellHub may have two characters more, and stays valid in its form. */
 export const UsernameField = (props: { defaultValue?: string }) => (
   <Field
     {...props}
@@ -87,9 +86,9 @@ export const UsernameField = (props: { defaultValue?: string }) => (
     autoComplete="username"
     autoCapitalize="none"
     spellCheck={false}
-    hint={t('3 to 30 letters, digits or any of - _ . or your e-mail address')}
+    hint={t('3 to 30 letters, digits or - _ . characters, or your e-mail address')}
     wrong={t(
-      'A username has 3 to 30 letters, digits or any of - _ . With an @ it must be your confirmed e-mail address.',
+      'A username has 3 to 30 letters, digits or - _ . characters. With an @ it must be your confirmed e-mail address.',
     )}
     taken={t('This username is taken.')}
   />
@@ -104,7 +103,7 @@ export const EmailField = (props: { defaultValue?: string }) => (
     required
     autoComplete="email"
     wrong={t('This does not look like an e-mail address.')}
-    taken={t('An account with this e-mail address exists already.')}
+    taken={t('An account with this e-mail address already exists.')}
   />
 )
 
@@ -116,20 +115,48 @@ export const NewPasswordField = ({ label = t('Password') }: { label?: string }) 
     required
     pattern=".{5,30}"
     autoComplete="new-password"
-    hint={t('5 to 30 characters. Some words that do not belong together are easy to keep in mind.')}
+    hint={t('5 to 30 characters. A few unrelated words are easy to remember.')}
     wrong={t('A password has 5 to 30 characters.')}
   />
 )
 
-export const NamespaceField = ({
-  name = 'namespace',
-  required = false,
-  hint,
-}: {
+interface PasswordFieldProps {
+  label?: string
+  name?: string
+  wrong?: string
+}
+
+export const PasswordField = ({
+  label = t('Password'),
+  name = 'password',
+  wrong = t('Enter your password.'),
+}: PasswordFieldProps) => (
+  <Field label={label} name={name} type="password" required autoComplete="current-password" wrong={wrong} />
+)
+
+export const AppCodeField = ({ autoFocus = false }: { autoFocus?: boolean }) => (
+  <Field
+    label={t('Code')}
+    name="code"
+    required
+    code
+    autoFocus={autoFocus}
+    pattern="\s*\d{3}\s*\d{3}\s*"
+    inputMode="numeric"
+    autoComplete="one-time-code"
+    wrong={t('The code has six digits.')}
+  />
+)
+
+export const withoutSpaces = (code: string): string => code.replaceAll(/\s/g, '')
+
+interface NamespaceFieldProps {
   name?: 'namespace' | 'name'
   required?: boolean
   hint?: string
-}) => (
+}
+
+export const NamespaceField = ({ name = 'namespace', required = false, hint }: NamespaceFieldProps) => (
   <Field
     label={name === 'name' ? t('Name') : t('Namespace')}
     name={name}
@@ -139,20 +166,18 @@ export const NamespaceField = ({
     autoCapitalize="none"
     spellCheck={false}
     hint={hint}
-    wrong={t('A namespace begins with a letter or digit and has up to 63 letters, digits or dashes.')}
+    wrong={t('Start with a letter or digit and use up to 63 letters, digits or dashes.')}
     taken={t('This name is taken.')}
   />
 )
 
-export const IdentifierField = ({
-  name,
-  defaultValue,
-  autoFocus = false,
-}: {
+interface IdentifierFieldProps {
   name: string
   defaultValue?: string
   autoFocus?: boolean
-}) => (
+}
+
+export const IdentifierField = ({ name, defaultValue, autoFocus = false }: IdentifierFieldProps) => (
   <Field
     label={t('Username or e-mail')}
     name={name}
@@ -163,6 +188,6 @@ export const IdentifierField = ({
     autoComplete="username"
     autoCapitalize="none"
     spellCheck={false}
-    wrong={t('Please fill in your username or e-mail address.')}
+    wrong={t('Enter your username or e-mail address.')}
   />
 )

@@ -5,7 +5,7 @@ import { t } from '../language/language.ts'
 const [width, height, gap] = [10, 60, 2] as const
 const day_ms = 86_400_000
 
-/** How many of these moments fall on each of the last days, oldest first; days are those of UTC. */
+/** For each of the last days, in UTC, oldest first. */
 export function countsByDay(moments: readonly string[], days: number): { day: string; count: number }[] {
   const today = Math.floor(Date.now() / day_ms)
   const counts = new Map<number, number>()
@@ -21,12 +21,10 @@ export function countsByDay(moments: readonly string[], days: number): { day: st
 
 interface BarChartProps {
   data: readonly { day: string; count: number }[]
-  /** What is counted, as in "sessions". */
   what: string
   tone?: 'bad'
-  /** How a count is written. */
   written?: (count: number) => string
-  /** Whether the counts of several days make a sum: a device that is connected every day is one device. */
+  /** Whether counts of several days can be added: a device that is connected every day is one device. */
   sums?: boolean
 }
 
@@ -43,13 +41,13 @@ export function BarChart({ data, what, tone, written = number, sums = true }: Ba
         role="img"
         aria-label={
           sums
-            ? t('{total} {what} in {days} days; {most} on the day with most.', {
+            ? t('{total} {what} in {days} days; {most} on the busiest day.', {
                 total: written(total),
                 what,
                 days: data.length,
                 most: written(highest),
               })
-            : t('{what} in {days} days; {most} on the day with most.', {
+            : t('{what} in {days} days; {most} on the busiest day.', {
                 what,
                 days: data.length,
                 most: written(highest),
@@ -76,8 +74,8 @@ export function BarChart({ data, what, tone, written = number, sums = true }: Ba
         <span>{data[0]?.day}</span>
         <span>
           {sums
-            ? t('{total} in all, {most} at most on a day', { total: written(total), most: written(highest) })
-            : t('{most} at most on a day', { most: written(highest) })}
+            ? t('{total} in total, at most {most} per day', { total: written(total), most: written(highest) })
+            : t('at most {most} per day', { most: written(highest) })}
         </span>
         <span>{data.at(-1)?.day}</span>
       </p>

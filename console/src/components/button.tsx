@@ -2,7 +2,7 @@
 import { createLink } from '@tanstack/react-router'
 import type { Kind } from './plain-button.tsx'
 
-export { Button, type ButtonProps, type Kind } from './plain-button.tsx'
+export { Button, QuietButton, SmallButton, type ButtonProps, type Kind } from './plain-button.tsx'
 
 interface AnchorProps extends React.AnchorHTMLAttributes<HTMLAnchorElement> {
   kind?: Kind

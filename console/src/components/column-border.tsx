@@ -6,15 +6,15 @@ import { t } from '../language/language.ts'
 
 export interface Resized {
   readonly columns: readonly string[]
-  /** Undefined: as the style has them. */
+  /** Undefined: from the style. */
   readonly widths: Widths | undefined
   readonly setWidths: (widths: Widths | undefined) => void
 }
 
-/** What an arrow key moves it by, in per cent. */
+/** For an arrow key, in per cent. */
 const step = 1
 
-/** The widths that the columns have on the screen, in per cent of the table. */
+/** On the screen, in per cent of the table. */
 function measured(border: HTMLElement, columns: readonly string[]): { widths: Widths; table: number } {
   const table = border.closest('table')
   const whole = table?.offsetWidth ?? 1
@@ -42,7 +42,7 @@ export function ColumnBorder({ id, text, resized }: { id: string; text: string; 
       aria-valuemax={100}
       aria-valuenow={Math.round(widths?.[id] ?? 100 / columns.length)}
       tabIndex={0}
-      title={t('Drag to resize; double-click for the usual widths')}
+      title={t('Drag to resize; double-click to reset')}
       onPointerDown={(event) => {
         if (event.button !== 0) return
         event.preventDefault()

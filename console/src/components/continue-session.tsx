@@ -4,17 +4,15 @@ import { Link } from '@tanstack/react-router'
 import type { Session } from '@hawser/contract/sessions'
 import { api, useMe } from '../api.ts'
 import { rich, t } from '../language/language.ts'
-import { useNamespaceQuery } from '../namespace-query.ts'
+import { useNamespace, useNamespaceQuery } from '../namespace-query.ts'
 import { LinkButton } from './button.tsx'
 import { Panel } from './page.tsx'
+import { Row } from './row.tsx'
 import { inFull, Lamp, Pill } from './status.tsx'
 
 const most = 10
 
-/**
- * Whether a session has a terminal of its own that its person can continue; `holds`: the
- * namespace holds sessions.
- */
+/** Whether a session has a terminal that its person can continue; `holds`: the namespace holds sessions. */
 const isContinuable = (session: Session, holds: boolean): boolean =>
   session.active &&
   session.type !== 'none' &&
@@ -22,15 +20,7 @@ const isContinuable = (session: Session, holds: boolean): boolean =>
   session.resumes === undefined &&
   (session.held || holds)
 
-function useHolds(): boolean {
-  const { tenant } = useMe()
-  const namespace = useNamespaceQuery(
-    ['namespace'],
-    async () => (await api.namespaces.get({ params: { tenant } })).body,
-    false,
-  )
-  return (namespace.data?.settings.hold_sessions ?? 0) > 0
-}
+const useHolds = (): boolean => (useNamespace(false).data?.settings.hold_sessions ?? 0) > 0
 
 function ContinueLink({ session, small = false }: { session: Session; small?: boolean }) {
   return (
@@ -45,7 +35,7 @@ function ContinueLink({ session, small = false }: { session: Session; small?: bo
   )
 }
 
-/** For the page of a session; nothing for those of others, and for those that cannot be continued. */
+/** Empty for other people's sessions, and for those that cannot be continued. */
 export function ContinueHere({ session }: { session: Session }) {
   const me = useMe()
   const holds = useHolds()
@@ -53,7 +43,7 @@ export function ContinueHere({ session }: { session: Session }) {
   return isMine && isContinuable(session, holds) ? <ContinueLink session={session} /> : null
 }
 
-/** For the page of a device: the sessions there that whoever looks at it can continue. */
+/** The viewer's own sessions on the device that can be continued. */
 export function OwnSessions({ device }: { device: string }) {
   const { id } = useMe()
   const holds = useHolds()
@@ -66,35 +56,34 @@ export function OwnSessions({ device }: { device: string }) {
     <Panel title={t('Your sessions here')}>
       <ul className="rows" aria-label={t('Your sessions here')}>
         {mine.map((session) => (
-          <li className="row" key={session.uid}>
-            <Lamp on={!session.held} />
-            <div className="about">
-              <p className="name">
+          <Row
+            key={session.uid}
+            sign={<Lamp on={!session.held} />}
+            name={
+              <>
                 <Link to="/sessions/$uid" params={{ uid: session.uid }}>
                   <strong>{session.username}</strong>
                 </Link>{' '}
                 {session.held && <Pill tone="wait">{t('held')}</Pill>}
-              </p>
-              <p className="facts">
-                {session.held_until === undefined
-                  ? t('open since {moment}, from {address}', {
-                      moment: inFull(session.started_at),
-                      address: session.ip_address,
-                    })
-                  : t('it waits for you until {moment}', { moment: inFull(session.held_until) })}
-              </p>
-            </div>
-            <div className="acts">
-              <ContinueLink session={session} small />
-            </div>
-          </li>
+              </>
+            }
+            facts={
+              session.held_until === undefined
+                ? t('open since {moment}, from {address}', {
+                    moment: inFull(session.started_at),
+                    address: session.ip_address,
+                  })
+                : t('held for you until {moment}', { moment: inFull(session.held_until) })
+            }
+            acts={<ContinueLink session={session} small />}
+          />
         ))}
       </ul>
     </Panel>
   )
 }
 
-/** What a session runs, for one that only continues another; undefined: it runs something of its own. */
+/** For a session that only continues another; undefined: it runs a program of its own. */
 export function Continues({ session: { resumes } }: { session: Session }) {
   if (resumes === undefined) return null
   return rich('continues <session>another session</session>', {

@@ -1,6 +1,6 @@
 // Text with a copy button. Browsers offer the clipboard API only over HTTPS, which many servers in local
 // networks do not have; there `document.execCommand` still works.
-import { Button } from './button.tsx'
+import { SmallButton } from './button.tsx'
 import { showToast } from './toast.tsx'
 import { t } from '../language/language.ts'
 
@@ -27,16 +27,16 @@ function copyBySelection(text: string): boolean {
   return done
 }
 
-/** `name` is for screen readers. */
+/** `name`: for screen readers. */
 export function Copyable({ text, name }: { text: string; name: string }) {
   return (
     <div className="command">
       <pre>
         <code>{text}</code>
       </pre>
-      <Button kind="quiet" small onPress={() => copy(text)} aria-label={t('Copy {name}', { name })}>
+      <SmallButton onPress={() => copy(text)} aria-label={t('Copy {name}', { name })}>
         {t('Copy')}
-      </Button>
+      </SmallButton>
     </div>
   )
 }

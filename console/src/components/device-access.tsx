@@ -22,13 +22,12 @@ function fits({ hostname, tags }: Filter, device: Device): boolean | undefined {
   return testOf(hostname ?? '.*')?.(device.name)
 }
 
-/** Why a filter is about the device. */
 function whyIt({ hostname, tags }: Filter, device: Device): ReactNode {
   const shared = tags?.filter((tag) => device.tags.includes(tag)) ?? []
   if (tags) return t('because it has the tag {tags}', { tags: shared.join(t(' and ')) })
   if (hostname === undefined || hostname === '' || hostname === '.*') return t('on every device')
   return fits({ hostname }, device) === undefined
-    ? rich('if its name matches {hostname}, which only the server can tell', {
+    ? rich('if its name matches {hostname}, which only the server can check', {
         hostname: <code>{hostname}</code>,
       })
     : rich('because its name matches {hostname}', { hostname: <code>{hostname}</code> })
@@ -50,7 +49,7 @@ export function DeviceAccess({ device }: { device: Device }) {
   if (!keys || !rules) return null
   const reaching = keys.body.filter(({ filter }) => fits(filter, device) !== false)
   const about = rules.body.filter(({ filter, active }) => active && fits(filter, device) !== false)
-  // The first rule that fits a login decides, so nothing gets past one that fits every login.
+  // The first matching rule decides, so no later one counts after one that matches every login.
   const last = about.findIndex(
     ({ username, source_ip, filter }) => isAll(username) && isAll(source_ip) && fits(filter, device) === true,
   )
@@ -59,14 +58,12 @@ export function DeviceAccess({ device }: { device: Device }) {
     <Panel title={t('Access')}>
       <p className="soft">
         {about.length === 0
-          ? t('No firewall rule is about it, so every login is tried.')
-          : t(
-              'Firewall rules, in the order in which they are asked; the first that fits a login decides:',
-            )}{' '}
-        {rules.total > rules.body.length && <Link to="/firewall">{t('There are more rules.')}</Link>}
+          ? t('No firewall rule applies to this device, so no login is denied by the firewall.')
+          : t('Firewall rules in the order they are checked; the first that matches a login decides:')}{' '}
+        {rules.total > rules.body.length && <Link to="/firewall">{t('More rules exist.')}</Link>}
       </p>
       {about.length > 0 && (
-        <ol className="rows" aria-label={t('Firewall rules about this device')}>
+        <ol className="rows" aria-label={t('Firewall rules for this device')}>
           {about.map((rule, index) => (
             <li className="row" key={rule.id}>
               <Pill tone={rule.action === 'deny' ? 'bad' : 'good'}>{t(rule.action)}</Pill>
@@ -78,7 +75,7 @@ export function DeviceAccess({ device }: { device: Device }) {
                 <span className="facts">{whyIt(rule.filter, device)}</span>
               </span>
               {last >= 0 && index > last && (
-                <span className="soft">{t('never asked: a rule above decides')}</span>
+                <span className="soft">{t('never reached: an earlier rule always matches')}</span>
               )}
             </li>
           ))}
@@ -86,11 +83,11 @@ export function DeviceAccess({ device }: { device: Device }) {
       )}
       <p className="soft">
         {shut
-          ? t('The firewall refuses everybody, whatever their key.')
+          ? t('The firewall denies every login, whatever the key.')
           : reaching.length === 0
-            ? t('No public key opens it; passwords of its users do.')
-            : t('Public keys that open it, beside the passwords of its users:')}{' '}
-        {keys.total > keys.body.length && <Link to="/public-keys">{t('There are more keys.')}</Link>}
+            ? t('No public key grants access; only device passwords do.')
+            : t('Public keys that grant access, in addition to device passwords:')}{' '}
+        {keys.total > keys.body.length && <Link to="/public-keys">{t('More keys exist.')}</Link>}
       </p>
       {reaching.length > 0 && (
         <ul className="rows" aria-label={t('Public keys for this device')}>

@@ -1,6 +1,7 @@
 // The choice of devices when a namespace has more than its limit. The most used ones are proposed. The others
 // become pending, and can be accepted again once there is room.
 import { useId, useState } from 'react'
+import { defined } from '@hawser/contract/defined'
 import type { Device } from '@hawser/contract/devices'
 import { encodeFilter } from '@hawser/contract/filters'
 import { api } from '../api.ts'
@@ -27,7 +28,7 @@ async function candidates(find: string): Promise<Candidates> {
         status: 'accepted',
         sort_by: 'last_seen',
         per_page: shown_most,
-        ...(find === '' ? {} : { filter: encodeFilter([filter]) }),
+        ...defined({ filter: find === '' ? undefined : encodeFilter([filter]) }),
       },
     }),
     api.devices.mostUsed(),
@@ -64,7 +65,7 @@ export function DeviceChoice({ limit, close }: { limit: number; close: () => voi
       close={close}
       send={async () => {
         await api.devices.choose({ body: { choices: [...picked.keys()] } })
-        await showSaved(t('The other devices wait now.'))
+        await showSaved(t('The other devices are now waiting.'))
       }}
       refused={(error) => {
         if (error.kind !== 'notFound') return undefined
@@ -75,7 +76,7 @@ export function DeviceChoice({ limit, close }: { limit: number; close: () => voi
     >
       <p className="soft">
         {t(
-          'Up to {limit} devices stay accepted; those that are used most are proposed. Live sessions on the others end, and they wait until there is room for them.',
+          'Up to {limit} devices stay accepted; the most used ones are preselected. The others are set to waiting, and their live sessions end.',
           { limit },
         )}
       </p>
@@ -94,7 +95,7 @@ export function DeviceChoice({ limit, close }: { limit: number; close: () => voi
               </div>
             )}
             {devices.length === 0 ? (
-              <Empty title={t('No accepted device has such a name.')} />
+              <Empty title={t('No accepted device matches this name.')} />
             ) : (
               <ul className="rows scrolled" aria-label={t('Accepted devices')} tabIndex={0}>
                 {devices.map((device) => (
@@ -118,13 +119,13 @@ export function DeviceChoice({ limit, close }: { limit: number; close: () => voi
               </ul>
             )}
             {total > devices.length && (
-              <p className="soft">{t('There are {total} in all; search for the others.', { total })}</p>
+              <p className="soft">{t('There are {total} in total; search to find the others.', { total })}</p>
             )}
           </>
         )}
       </QueryContent>
       <p className="soft" aria-live="polite">
-        {t('{count} of {limit} chosen', { count: picked.size, limit })}
+        {t('{count} of {limit} selected', { count: picked.size, limit })}
         {picked.size > 0 && `: ${[...picked.values()].join(', ')}`}
       </p>
     </FormDialog>

@@ -86,7 +86,7 @@ export const columns: Readonly<Record<ColumnId, Column>> = {
   },
 }
 
-/** Programs that show tables run a cell that begins so as a formula. */
+/** Programs for tables run a cell with this beginning as a formula. */
 const risky = /^[=+\-@\t\r]/
 
 const quoted = (text: string): string => {

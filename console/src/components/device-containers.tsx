@@ -1,4 +1,4 @@
-// The containers that connectors offer from the address of a device: those on it, or those beside it if it is
+// The containers that connectors offer from the address of a device: those on it, or those next to it if it is
 // one. Connectors do not say on which device their engine runs; the address is what both have in common.
 import { Link } from '@tanstack/react-router'
 import type { Device } from '@hawser/contract/devices'
@@ -38,7 +38,7 @@ export function DeviceContainers({ device: { uid, remote_addr, info } }: { devic
   const isContainer = info.platform === containerPlatform
   return (
     <Panel
-      title={isContainer ? t('Containers beside it') : t('Containers')}
+      title={isContainer ? t('Containers on the same machine') : t('Containers')}
       acts={
         found &&
         found.total > few && (

@@ -26,16 +26,15 @@ import {
 } from './device-filters.ts'
 import { Icon } from './icon.tsx'
 
-/** Not every key is a request. */
 const settle_ms = 300
 
 interface FieldProps {
   search: DevicesSearch
-  /** `replace`: the address changes without a step in the history. */
+  /** `replace`: without a step in the history. */
   look: (change: FilterChange, replace?: boolean) => void
 }
 
-/** What can be offered: the tags of the namespace, and what the devices have that were listed so far. */
+/** Values to offer: the tags of the namespace, and properties of the listed devices. */
 function useKnown(search: DevicesSearch): () => Known {
   const { tenant } = useMe()
   const tags = useNamespaceQuery(['tags'], () => api.tags.list(), false).data?.body ?? []
@@ -54,21 +53,21 @@ function useKnown(search: DevicesSearch): () => Known {
   }
 }
 
-/** The text of the field, which the address is told of when it has settled, and which follows the address. */
+/** The text of the field goes to the address when it has settled, and follows the address. */
 function useTyped({ search, look }: FieldProps) {
   const { find = '' } = search
   const [typed, setTyped] = useState(find)
   const [seen, setSeen] = useState(find)
   const newest = useRef({ look, search })
   newest.current = { look, search }
-  /** The words that the address was told last; undefined once it has them. */
+  /** Words on their way to the address; undefined: it has them. */
   const told = useRef<string>(undefined)
   const timer = useRef<ReturnType<typeof setTimeout>>(undefined)
   /** Whether this visit to the field has a step in the history already. */
   const hasStep = useRef(false)
   if (seen !== find) {
     setSeen(find)
-    // Somebody went back, or took a view: the field shows that, unless it is only the echo of what was typed.
+    // After a step back, or with a view, the field follows the address, unless that only echoes the input.
     if (told.current !== find) setTyped(find)
     told.current = undefined
   }
@@ -85,7 +84,7 @@ function useTyped({ search, look }: FieldProps) {
   }
   return {
     typed,
-    /** Takes what was typed; finished filters go to the address at once, words when they have settled. */
+    /** Finished filters go to the address at once, words when they have settled. */
     type(text: string, isFinished = false): void {
       const { filters, text: rest, find: words } = readTyped(text, isFinished)
       setTyped(rest)
@@ -108,7 +107,6 @@ export function DeviceFilterField({ search, look }: FieldProps) {
   const listId = useId()
   const input = useRef<HTMLInputElement>(null)
   const line = useRef<HTMLDivElement>(null)
-  const list = useRef<HTMLUListElement>(null)
   const known = useKnown(search)
   const { typed, type, clear, leave } = useTyped({ search, look })
   const [isOpen, setOpen] = useState(false)
@@ -119,12 +117,9 @@ export function DeviceFilterField({ search, look }: FieldProps) {
   const marked = offered[active]
 
   useEffect(() => {
-    // The field is what a new chip must not push out of sight.
+    // A new chip must not push the field out of sight.
     if (line.current) line.current.scrollLeft = line.current.scrollWidth
   }, [set.length])
-  useEffect(() => {
-    list.current?.querySelector('[aria-selected="true"]')?.scrollIntoView({ block: 'nearest' })
-  }, [active])
 
   const write = (text: string, isFinished = false): void => {
     type(text, isFinished)
@@ -218,30 +213,47 @@ export function DeviceFilterField({ search, look }: FieldProps) {
           <Icon name="close" />
         </button>
       )}
-      {isShown && (
-        <ul
-          className="find-list"
-          id={listId}
-          role="listbox"
-          aria-label={t('Suggestions')}
-          ref={list}
-          // The focus stays in the field.
-          onMouseDown={(event) => event.preventDefault()}
-        >
-          {offered.map((suggestion, index) => (
-            <li
-              key={suggestion.text}
-              id={`${id}${index}`}
-              role="option"
-              aria-selected={index === active}
-              onClick={() => take(suggestion)}
-            >
-              <code>{suggestion.text}</code> <span className="soft">{suggestion.about}</span>
-            </li>
-          ))}
-        </ul>
-      )}
+      {isShown && <Suggestions id={id} listId={listId} offered={offered} active={active} take={take} />}
     </div>
+  )
+}
+
+interface SuggestionsProps {
+  /** An option has this id with its place behind. */
+  id: string
+  listId: string
+  offered: readonly Suggestion[]
+  active: number
+  take: (suggestion: Suggestion) => void
+}
+
+function Suggestions({ id, listId, offered, active, take }: SuggestionsProps) {
+  const list = useRef<HTMLUListElement>(null)
+  useEffect(() => {
+    list.current?.querySelector('[aria-selected="true"]')?.scrollIntoView({ block: 'nearest' })
+  }, [active])
+  return (
+    <ul
+      className="find-list"
+      id={listId}
+      role="listbox"
+      aria-label={t('Suggestions')}
+      ref={list}
+      // The focus stays in the field.
+      onMouseDown={(event) => event.preventDefault()}
+    >
+      {offered.map((suggestion, index) => (
+        <li
+          key={suggestion.text}
+          id={`${id}${index}`}
+          role="option"
+          aria-selected={index === active}
+          onClick={() => take(suggestion)}
+        >
+          <code>{suggestion.text}</code> <span className="soft">{suggestion.about}</span>
+        </li>
+      ))}
+    </ul>
   )
 }
 

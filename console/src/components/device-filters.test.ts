@@ -1,4 +1,4 @@
-// What is typed above the list of devices: which filters it has, which words are left, and what is offered.
+// The text typed above the list of devices: which filters it has, which words are left, and what is offered.
 import { expect, test } from 'vitest'
 import { readDevicesSearch } from '../device-list.ts'
 import {

@@ -4,7 +4,7 @@
 import { filtersIn, oldAgent, spanOf, tagsOf, unquoted, wordsOf, type DeviceFilters } from '../device-list.ts'
 import { msg, t, tn } from '../language/language.ts'
 
-/** The names, in the order in which they are offered. */
+/** In the order of the suggestions. */
 const about = {
   is: msg('Online or offline'),
   tag: msg('With this tag'),
@@ -27,7 +27,7 @@ export interface Filter {
 
 export type FilterChange = { [K in keyof DeviceFilters]?: DeviceFilters[K] | undefined }
 
-/** The filters of a search, in the order in which they are shown; its words are no filters. */
+/** In the order on the screen; words are no filters. */
 export function filtersOf(search: DeviceFilters): Filter[] {
   const { online } = search
   return filterNames.flatMap((name): Filter[] => {
@@ -53,7 +53,7 @@ export function withoutFilter(search: DeviceFilters, { name, value }: Filter): F
   return { [name === 'is' ? 'online' : name]: undefined }
 }
 
-/** Each parameter that narrows the list, as unset. */
+/** All filters, unset. */
 export const noFilters: FilterChange = {
   find: undefined,
   online: undefined,
@@ -62,14 +62,14 @@ export const noFilters: FilterChange = {
 
 export const isFiltered = (search: DeviceFilters): boolean => Object.keys(filtersIn(search)).length > 0
 
-/** The name and the value of a word that begins as a filter does. */
+/** The name and the value of a word in the form of a filter. */
 function halves(word: string): Filter | undefined {
   const colon = word.indexOf(':')
   const name = filterNames.find((one) => one === word.slice(0, Math.max(colon, 0)).toLowerCase())
   return name && { name, value: unquoted(word.slice(colon + 1)).trim() }
 }
 
-/** The filter that a word is; undefined: it is a plain word, or has no such value. */
+/** Undefined: the word is plain, or has no such value. */
 function filterIn(word: string): Filter | undefined {
   const found = halves(word)
   if (!found?.value) return undefined
@@ -83,15 +83,13 @@ function filterIn(word: string): Filter | undefined {
 const blankAfterName = new RegExp(`((?:^|\\s)(?:${filterNames.join('|')}):)\\s+`, 'gi')
 
 export interface Read {
-  /** Filters that are finished. */
   readonly filters: readonly Filter[]
-  /** What is left of the text. */
   readonly text: string
-  /** The plain words of it, which are searched for. */
+  /** The plain words in it, to search for. */
   readonly find: string
 }
 
-/** Reads what was typed. A filter is finished when a blank follows, or when the whole text is. */
+/** A filter is finished when a blank follows, or when the whole text is. */
 export function readTyped(given: string, isFinished = false): Read {
   // People write a blank after a colon.
   const typed = given.replaceAll(blankAfterName, '$1')
@@ -114,7 +112,6 @@ export function readTyped(given: string, isFinished = false): Read {
 
 const spans = { unseen: true, added: true } as const
 
-/** What is known of the devices and can be offered. */
 export interface Known {
   readonly tags: readonly string[]
   readonly systems: readonly string[]
@@ -123,7 +120,6 @@ export interface Known {
 }
 
 export interface Suggestion {
-  /** As it would be typed. */
   readonly text: string
   readonly about: string
   /** Undefined: only the name, which a value has to follow. */
@@ -150,12 +146,12 @@ const isShort = ({ name, value }: Filter): boolean =>
 
 const suggested = (filter: Filter): Suggestion => ({
   text: typedAs(filter),
-  // The value stands beside it already, unless it is short for something.
+  // The value is shown already, unless it is short for something.
   about: isShort(filter) ? filterWords(filter) : t(about[filter.name]),
   filter,
 })
 
-/** What the last word of the text may become. Nothing that is set already. */
+/** Completions of the last word, without those that are set. */
 export function suggestionsFor(typed: string, known: Known, search: DeviceFilters): Suggestion[] {
   const word = /\s$/.test(typed) ? '' : (wordsOf(typed).at(-1) ?? '')
   const begun = halves(word)
@@ -165,7 +161,7 @@ export function suggestionsFor(typed: string, known: Known, search: DeviceFilter
   const containing = (name: FilterName, part: string): Filter[] => {
     const sought = part.toLowerCase()
     const all = valuesOf(name, known).filter((value) => value.toLowerCase().includes(sought))
-    // Those that begin so come first.
+    // Prefix matches come first.
     const first = all.filter((value) => value.toLowerCase().startsWith(sought))
     return [...new Set([...first, ...all])].map((value) => ({ name, value })).filter((one) => !isSet(one))
   }
@@ -183,14 +179,13 @@ export function suggestionsFor(typed: string, known: Known, search: DeviceFilter
         name.startsWith(sought) || (sought.length > 1 && t(about[name]).toLowerCase().includes(sought)),
     )
     .map((name) => ({ text: `${name}:`, about: t(about[name]) }))
-  // Before anything is typed, what is asked for most; after one letter too much would fit.
+  // Before anything is typed, the usual filters; after one letter too much would fit.
   const from = (['is', 'tag', 'os', 'arch', 'agent'] as const).slice(0, sought === '' ? 1 : undefined)
   const values = sought.length === 1 ? [] : from.flatMap((name) => containing(name, sought))
   const offered = values.slice(0, mostOfAll).map(suggested)
   return [...offered, ...names.filter(({ text }) => sought !== '' || text !== 'is:')]
 }
 
-/** The text with its last word replaced. */
 export function withSuggestion(typed: string, { text, filter }: Suggestion): string {
   const before = /\s$/.test(typed)
     ? typed
@@ -198,7 +193,7 @@ export function withSuggestion(typed: string, { text, filter }: Suggestion): str
   return filter ? `${before}${text} ` : `${before}${text}`
 }
 
-/** Whether the last word is a filter with a part of its value: what is offered first is likely to be meant. */
+/** Whether the last word is a filter with a part of its value: then the first suggestion is likely meant. */
 export const isValueBegun = (typed: string): boolean =>
   !/\s$/.test(typed) && (halves(wordsOf(typed).at(-1) ?? '')?.value ?? '') !== ''
 
@@ -212,7 +207,6 @@ const words = {
   mac: msg('MAC address: {value}'),
 } as const
 
-/** A filter in a few words, for people. */
 export function filterWords({ name, value }: Filter): string {
   if (name === 'is') return value === 'online' ? t('Online') : t('Offline')
   if (name === 'unseen' || name === 'added') return spanWords(name, value)

@@ -4,11 +4,12 @@ import { useState } from 'react'
 import type { Device } from '@hawser/contract/devices'
 import { api } from '../api.ts'
 import { msg, rich, t } from '../language/language.ts'
-import { useNamespaceQuery } from '../namespace-query.ts'
+import { useBodyQuery } from '../namespace-query.ts'
 import { useSshCommands } from '../ssh-commands.ts'
 import { Copyable } from './copy.tsx'
+import { verbatim, Options } from './form.tsx'
 
-/** What is often wanted of a device → its port there, and one that is free here. */
+/** Service → its usual port on the device, and a free one on this machine. */
 const usual = [
   [msg('Web page'), 80, 8080],
   [msg('Web page, HTTPS'), 443, 8443],
@@ -20,7 +21,6 @@ const usual = [
   ['Grafana', 3000, 3000],
 ] as const
 
-/** Of a container, as connectors report it. */
 export const containerPlatform = 'connector'
 
 const portOf = (text: string): number | undefined => {
@@ -35,28 +35,38 @@ const schemeOf = (port: number): 'http' | 'https' | undefined => {
     : undefined
 }
 
+const port = (label: string, value: string, wrong: boolean, set: (value: string) => void) => (
+  <label className="inline">
+    {label}
+    <input
+      value={value}
+      inputMode="numeric"
+      aria-invalid={wrong}
+      onChange={(event) => set(event.currentTarget.value)}
+    />
+  </label>
+)
+
 export function DeviceForwards({ device, user }: { device: Device; user: string }) {
   const [there, setThere] = useState('80')
   const [here, setHere] = useState('8080')
   const [host, setHost] = useState('localhost')
-  const policy = useNamespaceQuery(['policy'], async () => (await api.policies.get()).body, false).data
-  const lines = useSshCommands()
+  const policy = useBodyQuery(['policy'], () => api.policies.get(), false).data
   if (device.info.platform === containerPlatform)
     return <p className="soft">{t('Ports are not forwarded into containers.')}</p>
   const [to, from] = [portOf(there), portOf(here)]
   const target = /^[\w.:[\]-]{1,253}$/.test(host.trim()) ? host.trim() : undefined
   const address = target?.includes(':') && !target.startsWith('[') ? `[${target}]` : target
-  const scheme = to && schemeOf(to)
   const ready = to && from && address
   return (
     <>
       {policy?.forwards === 'forbid' && (
         <p className="note">
           {policy.forward_exceptions.length > 0
-            ? t('The policy of the namespace forbids forwarded connections but to {destinations}.', {
+            ? t('The namespace’s policy only allows forwarding to {destinations}.', {
                 destinations: policy.forward_exceptions.join(', '),
               })
-            : t('The policy of the namespace forbids forwarded connections.')}
+            : t('The namespace’s policy does not allow forwarding.')}
         </p>
       )}
       <div className="forward">
@@ -72,83 +82,77 @@ export function DeviceForwards({ device, user }: { device: Device; user: string 
               setHere(String(found[2]))
             }}
           >
-            {usual.map(([name]) => (
-              <option key={name} value={name}>
-                {t(name)}
-              </option>
-            ))}
-            <option value="">{t('Something else')}</option>
+            <Options options={usual.map(([name]) => [name, t(name)])} />
+            <option value="">{t('Other')}</option>
           </select>
         </label>
+        {port(t('Port on the device'), there, !to, setThere)}
+        {port(t('Port on your machine'), here, !from, setHere)}
         <label className="inline">
-          {t('Port on the device')}
-          <input
-            value={there}
-            inputMode="numeric"
-            aria-invalid={!to}
-            onChange={(event) => setThere(event.currentTarget.value)}
-          />
-        </label>
-        <label className="inline">
-          {t('Port on your machine')}
-          <input
-            value={here}
-            inputMode="numeric"
-            aria-invalid={!from}
-            onChange={(event) => setHere(event.currentTarget.value)}
-          />
-        </label>
-        <label className="inline">
-          {t('Host, as the device sees it')}
+          {t('Host, as seen from the device')}
           <input
             value={host}
-            autoCapitalize="none"
-            autoComplete="off"
-            spellCheck={false}
+            {...verbatim}
             aria-invalid={!target}
             onChange={(event) => setHost(event.currentTarget.value)}
           />
         </label>
       </div>
       {ready ? (
-        <div className="connect two">
-          <div>
-            <p>{t('With the SSH client you already have')}</p>
-            <Copyable
-              text={lines.forward(device.namespace, device.name, user, `${from}:${address}:${to}`)}
-              name={t('the ssh line that forwards it')}
-            />
-          </div>
-          <div>
-            <p>{t('With the command line of Hawser')}</p>
-            <Copyable
-              text={lines.hawserForward(
-                device.name,
-                user,
-                `${from}:${address === 'localhost' ? '' : `${address}:`}${to}`,
-              )}
-              name={t('the hawser line that forwards it')}
-            />
-          </div>
-          {scheme && (
-            <p className="all">
-              {rich('While it runs, open {link} here.', {
-                link: (
-                  <a key="link" href={`${scheme}://localhost:${from}/`} target="_blank" rel="noreferrer">
-                    <code>
-                      {scheme}://localhost:{from}/
-                    </code>
-                  </a>
-                ),
-              })}
-            </p>
-          )}
-        </div>
+        <ForwardLines device={device} user={user} from={from} address={address} to={to} />
       ) : (
         <p className="wrong" role="status">
-          {t('A port is a number from 1 to 65535, and a host a name or an address.')}
+          {t('Enter a port from 1 to 65535 and a host name or address.')}
         </p>
       )}
     </>
+  )
+}
+
+interface ForwardLinesProps {
+  device: Device
+  user: string
+  from: number
+  address: string
+  to: number
+}
+
+function ForwardLines({ device, user, from, address, to }: ForwardLinesProps) {
+  const lines = useSshCommands()
+  const scheme = schemeOf(to)
+  return (
+    <div className="connect two">
+      <div>
+        <p>{t('With your SSH client')}</p>
+        <Copyable
+          text={lines.forward(device.namespace, device.name, user, `${from}:${address}:${to}`)}
+          name={t('the ssh command that forwards it')}
+        />
+      </div>
+      <div>
+        <p>{t('With the Hawser command line')}</p>
+        <Copyable
+          text={lines.hawserForward(
+            device.name,
+            user,
+            `${from}:${address === 'localhost' ? '' : `${address}:`}${to}`,
+          )}
+          name={t('the hawser command that forwards it')}
+        />
+      </div>
+      {scheme && (
+        <p className="all">
+          {rich('While the command runs, open {link} on this machine.', {
+            link: (
+              <a key="link" href={`${scheme}://localhost:${from}/`} target="_blank" rel="noreferrer">
+                <code>
+                  {scheme}://localhost:{from}/
+                </code>
+              </a>
+            ),
+          })}
+        </p>
+      )}
+    </div>
   )
 }

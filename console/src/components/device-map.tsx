@@ -1,5 +1,5 @@
 // The fleet at a glance: a small cell for each device, coloured by its state and grouped by its first tag. The cells
-// are a picture; the words beside each group say the same, and lead to the table.
+// are a picture; the words next to each group say the same, and lead to the table.
 import { Link, useNavigate } from '@tanstack/react-router'
 import { useEffect, useRef, useState, type MouseEvent } from 'react'
 import type { Device } from '@hawser/contract/devices'
@@ -9,7 +9,6 @@ import { QueryContent } from './query-content.tsx'
 import { Lamp } from './status.tsx'
 import { t } from '../language/language.ts'
 
-/** What a browser draws without effort. */
 const mostCells = 10_000
 /** The side of a cell, and of a cell where there are many. */
 const [cell, smallCell] = [14, 8] as const
@@ -126,10 +125,10 @@ function Cells({ members, side }: { members: readonly Device[]; side: number }) 
   )
 }
 
-/** From one small cell to the next. */
+/** Between small cells. */
 const pitch = smallCell + 2
 
-/** Many cells as a path for each state: thousands of elements would take a second to make. */
+/** A path for each state: thousands of elements would take a second to make. */
 function Picture({ members }: { members: readonly Device[] }) {
   const navigate = useNavigate()
   const [columns, setColumns] = useState(0)

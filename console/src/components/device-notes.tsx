@@ -1,5 +1,5 @@
-// Notes about a device, in Markdown. Who saves what somebody else has changed meanwhile is shown both
-// texts and decides.
+// Notes about a device, in Markdown. If somebody else changed them while a person
+// was editing, the person sees both texts and decides.
 import { useState } from 'react'
 import { ApiError } from '@hawser/contract/client'
 import { longestNotes, type DeviceNotes } from '@hawser/contract/device-notes'
@@ -7,7 +7,7 @@ import type { Device } from '@hawser/contract/devices'
 import { api, useMay } from '../api.ts'
 import { t } from '../language/language.ts'
 import { showSaved, useNamespaceQuery } from '../namespace-query.ts'
-import { Button } from './button.tsx'
+import { QuietButton, SmallButton } from './button.tsx'
 import { Area } from './form.tsx'
 import { GuardedForm } from './guarded-form.tsx'
 import { Markdown } from './markdown.tsx'
@@ -29,9 +29,9 @@ export function DeviceNotesPanel({ device: { uid, name } }: { device: Device }) 
         may &&
         notes.data &&
         !editing && (
-          <Button kind="quiet" small onPress={() => setEditing(notes.data)}>
+          <SmallButton onPress={() => setEditing(notes.data)}>
             {notes.data.text === '' ? t('Write notes') : t('Edit the notes')}
-          </Button>
+          </SmallButton>
         )
       }
     >
@@ -47,7 +47,9 @@ export function DeviceNotesPanel({ device: { uid, name } }: { device: Device }) 
 function Shown({ notes: { text, changed_at, changed_by } }: { notes: DeviceNotes }) {
   if (text === '')
     return (
-      <p className="soft">{t('Where it stands, who to call, what is odd about it: for everybody here.')}</p>
+      <p className="soft">
+        {t('Where it is, who to call, what is special about it. Everyone in the namespace sees these notes.')}
+      </p>
     )
   return (
     <>
@@ -76,11 +78,7 @@ function Editor({ uid, name, begun, close }: EditorProps) {
       compact
       label={t('Notes about {device}', { device: name })}
       submit={isChanged ? t('Save mine instead') : t('Save the notes')}
-      beside={
-        <Button kind="quiet" onPress={close}>
-          {t('Cancel')}
-        </Button>
-      }
+      extra={<QuietButton onPress={close}>{t('Cancel')}</QuietButton>}
       send={async ({ text = '' }) => {
         try {
           await api.notes.set({ params: { uid }, body: { text, version: base.version } })
@@ -88,7 +86,7 @@ function Editor({ uid, name, begun, close }: EditorProps) {
           if (error instanceof ApiError && error.kind === 'conflict') setBase(await notesOf(uid))
           throw error
         }
-        await showSaved(t('The notes are saved.'))
+        await showSaved(t('The notes were saved.'))
         close()
       }}
     >
@@ -101,13 +99,13 @@ function Editor({ uid, name, begun, close }: EditorProps) {
         autoFocus
       />
       {isChanged && (
-        <section className="note" aria-label={t('What the notes say now')}>
+        <section className="note" aria-label={t('Current notes')}>
           <p className="soft">
-            {t('{person} has written this since you began. Yours above is not saved yet.', {
+            {t('{person} changed the notes while you were editing. Your version above is not saved yet.', {
               person: base.changed_by ?? '',
             })}
           </p>
-          {base.text === '' ? <p>{t('The notes are empty now.')}</p> : <Markdown text={base.text} />}
+          {base.text === '' ? <p>{t('The notes were cleared.')}</p> : <Markdown text={base.text} />}
         </section>
       )}
     </GuardedForm>

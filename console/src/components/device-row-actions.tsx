@@ -1,4 +1,4 @@
-// What can be done with the device of a row. A table has many rows and nobody uses most of them, so a row has
+// The actions on the device of a row. A table has many rows and nobody uses most of them, so a row has
 // a plain button; its menu and its dialogs are made when it is first pressed.
 import { useRef, useState, type RefObject } from 'react'
 import { Menu as AriaMenu, MenuItem } from 'react-aria-components/Menu'
@@ -11,6 +11,7 @@ import { Button } from './button.tsx'
 import { copy } from './copy.tsx'
 import { canAccept, useDeviceActions } from './device-actions.tsx'
 import { Icon } from './icon.tsx'
+import type { Item } from './menu.tsx'
 import { QuickLink } from './quick-link.tsx'
 
 interface DeviceRowActionsProps {
@@ -89,25 +90,13 @@ function RowMenu({ device, button, open, setOpen }: RowMenuProps) {
   const { name, status } = device
   const acts = useDeviceActions(device)
   const may = useMay('operator')
-  const mayDelete = useMay('administrator')
   const lines = useSshCommands()
   const accepted = status === 'accepted'
-  const items = [
+  const items: Item[] = [
     ...(accepted
-      ? [{ id: 'copy', text: t('Copy SSH line'), act: () => void copy(lines.ssh(device.namespace, name)) }]
+      ? [{ id: 'copy', text: t('Copy SSH command'), act: () => void copy(lines.ssh(device.namespace, name)) }]
       : []),
-    ...(may
-      ? [
-          { id: 'rename', text: t('Rename …'), act: acts.rename },
-          { id: 'tags', text: t('Tags …'), act: acts.tag },
-          ...(status === 'rejected'
-            ? []
-            : [
-                { id: 'reject', text: accepted ? t('Reject …') : t('Reject'), act: () => void acts.reject() },
-              ]),
-        ]
-      : []),
-    ...(mayDelete ? [{ id: 'delete', text: t('Delete …'), danger: true, act: acts.remove }] : []),
+    ...(may ? acts.items : []),
   ]
   return (
     <>
@@ -117,14 +106,14 @@ function RowMenu({ device, button, open, setOpen }: RowMenuProps) {
           aria-label={t('More for {device}', { device: name })}
           autoFocus="first"
           onClose={() => setOpen(false)}
-          onAction={(id) => items.find((item) => item.id === id)?.act()}
+          onAction={(id) => items.find((item) => item.id === id)?.act?.()}
         >
           {items.map((item) => (
             <MenuItem
               key={item.id}
               id={item.id}
-              className={'danger' in item ? 'item danger-text' : 'item'}
-              textValue={item.text}
+              className={item.danger ? 'item danger-text' : 'item'}
+              textValue={typeof item.text === 'string' ? item.text : item.id}
             >
               {item.text}
             </MenuItem>

@@ -8,7 +8,8 @@ import { Button, LinkButton } from './button.tsx'
 import { copy } from './copy.tsx'
 import { useDeviceActions } from './device-actions.tsx'
 import { Icon } from './icon.tsx'
-import { Menu } from './menu.tsx'
+import { MoreMenu } from './menu.tsx'
+import { Row } from './row.tsx'
 import { useSshCommands } from '../ssh-commands.ts'
 import { Lamp, Pill, systemName, TagList, When, type Tone } from './status.tsx'
 import { isolated, msg, rich, t } from '../language/language.ts'
@@ -30,40 +31,19 @@ export const statusTones: Readonly<Record<Device['status'], Tone>> = {
 
 interface DeviceRowProps {
   device: Device
-  /** Whether the user may change it. */
   may: boolean
-  ticked?: boolean
-  tick?: (on: boolean) => void
 }
 
-export function DeviceRow({ device, may, ticked, tick }: DeviceRowProps) {
+export function DeviceRow({ device, may }: DeviceRowProps) {
   const { name, online, status, info, remote_addr, tags, uid } = device
   const acts = useDeviceActions(device)
-  const mayDelete = useMay('administrator')
   const mayConnect = useMay('observer')
   const lines = useSshCommands()
-  const more = [
-    { id: 'rename', text: t('Rename …'), act: acts.rename },
-    { id: 'tags', text: t('Tags …'), act: acts.tag },
-    ...(status === 'accepted' || status === 'pending'
-      ? []
-      : [{ id: 'reject', text: t('Reject'), act: () => void acts.reject() }]),
-    ...(status === 'accepted' ? [{ id: 'reject', text: t('Reject …'), act: () => void acts.reject() }] : []),
-    ...(mayDelete ? [{ id: 'delete', text: t('Delete …'), danger: true, act: acts.remove }] : []),
-  ].filter(({ id }) => !(id === 'reject' && status === 'rejected'))
   return (
-    <li className="row">
-      {tick && (
-        <input
-          type="checkbox"
-          aria-label={t('Choose {name}', { name })}
-          checked={ticked ?? false}
-          onChange={(event) => tick(event.currentTarget.checked)}
-        />
-      )}
-      <Lamp on={online} {...(status === 'accepted' ? {} : { state: status })} />
-      <div className="about">
-        <p className="name">
+    <Row
+      sign={<Lamp on={online} state={status === 'accepted' ? undefined : status} />}
+      name={
+        <>
           <Link to="/devices/$uid" params={{ uid }}>
             <strong>{name}</strong>
           </Link>{' '}
@@ -73,58 +53,60 @@ export function DeviceRow({ device, may, ticked, tick }: DeviceRowProps) {
             <Pill tone="bad">{t('would replace {name}', { name: device.replaces.name })}</Pill>
           )}{' '}
           {status === 'accepted' && <AgentPill device={device} />} <TagList tags={tags} />
-        </p>
-        <p className="facts">
-          {online ? (
-            t('online')
-          ) : (
-            <>{rich('offline, seen {when}', { when: <When at={device.last_seen} /> })}</>
-          )}
+        </>
+      }
+      facts={
+        <>
+          {online ? t('online') : rich('offline, last seen {when}', { when: <When at={device.last_seen} /> })}
           {[systemName(info), isolated(info.arch), remote_addr].filter(Boolean).map((fact) => ` · ${fact}`)}
-        </p>
-      </div>
-      <div className="acts">
-        {status === 'accepted' && online && mayConnect && (
-          <LinkButton
-            to="/devices/$uid/terminal"
-            params={{ uid }}
-            kind="bare"
-            small
-            aria-label={t('Terminal on {name}', { name })}
-          >
-            <Icon name="terminal" /> {t('Terminal')}
-          </LinkButton>
-        )}
-        {status === 'accepted' && (
-          <Button
-            kind="bare"
-            small
-            look="square"
-            aria-label={t('Copy SSH line {name}', { name })}
-            title={t('Copy SSH line')}
-            onPress={() => copy(lines.ssh(device.namespace, name))}
-          >
-            <Icon name="copy" />
-            <span className="unseen">{t('Copy SSH line')}</span>
-          </Button>
-        )}
-        {may && status !== 'accepted' && status !== 'removed' && (
-          <Button kind="quiet" small aria-label={t('Accept {name}', { name })} onPress={acts.accept}>
-            {t('Accept')}
-          </Button>
-        )}
-        {may && status === 'pending' && (
-          <Button kind="bare" small aria-label={t('Reject {name}', { name })} onPress={acts.reject}>
-            {t('Reject')}
-          </Button>
-        )}
-        {may && (
-          <Menu label={t('More for {name}', { name })} items={more} look="button bare small square">
-            <Icon name="more" />
-          </Menu>
-        )}
-        {acts.dialogs}
-      </div>
-    </li>
+        </>
+      }
+      acts={
+        <>
+          {status === 'accepted' && online && mayConnect && (
+            <LinkButton
+              to="/devices/$uid/terminal"
+              params={{ uid }}
+              kind="bare"
+              small
+              aria-label={t('Terminal on {name}', { name })}
+            >
+              <Icon name="terminal" /> {t('Terminal')}
+            </LinkButton>
+          )}
+          {status === 'accepted' && (
+            <Button
+              kind="bare"
+              small
+              look="square"
+              aria-label={t('Copy SSH command for {name}', { name })}
+              title={t('Copy SSH command')}
+              onPress={() => copy(lines.ssh(device.namespace, name))}
+            >
+              <Icon name="copy" />
+              <span className="unseen">{t('Copy SSH command')}</span>
+            </Button>
+          )}
+          {may && status !== 'accepted' && status !== 'removed' && (
+            <Button kind="quiet" small aria-label={t('Accept {name}', { name })} onPress={acts.accept}>
+              {t('Accept')}
+            </Button>
+          )}
+          {may && status === 'pending' && (
+            <Button kind="bare" small aria-label={t('Reject {name}', { name })} onPress={acts.reject}>
+              {t('Reject')}
+            </Button>
+          )}
+          {may && (
+            <MoreMenu
+              name={name}
+              items={acts.items.filter(({ id }) => id !== 'reject' || status !== 'pending')}
+              look="button bare small square"
+            />
+          )}
+          {acts.dialogs}
+        </>
+      }
+    />
   )
 }

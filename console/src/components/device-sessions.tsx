@@ -31,7 +31,7 @@ export function DeviceSessions({ uid }: { uid: string }) {
       <QueryList
         query={sessions}
         label={t('Sessions on this device')}
-        empty={<Empty title={t('Nobody was connected to it yet.')} />}
+        empty={<Empty title={t('Nobody has connected to it yet.')} />}
         row={(session) => (
           <li className="row" key={session.uid}>
             <Lamp on={session.active} />

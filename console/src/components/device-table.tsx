@@ -26,7 +26,7 @@ import { t } from '../language/language.ts'
 
 /** As in table.css: on small screens a row has two lines. */
 const [rowHeight, tallRowHeight] = [32, 56] as const
-/** What a tablet has no room for. */
+/** Columns that a tablet has no room for. */
 const onlyOnLarge: readonly ColumnId[] = ['agent', 'address', 'mac', 'created']
 
 export type Chosen = ReadonlyMap<string, Device>
@@ -35,7 +35,7 @@ interface DeviceTableProps {
   search: DevicesSearch
   sortBy: (sort: Sort) => void
   chosen: Chosen
-  /** Undefined for those who may not change devices. */
+  /** Undefined: the user may not change devices. */
   choose: ((chosen: Chosen) => void) | undefined
   chooseAll: () => void
   empty: ReactNode
@@ -87,7 +87,7 @@ export function DeviceTable({ search, sortBy, chosen, choose, chooseAll, empty }
             <th scope="col" className="tick-cell">
               <input
                 type="checkbox"
-                aria-label={t('Choose all')}
+                aria-label={t('Select all')}
                 checked={chosen.size > 0 && chosen.size >= total}
                 ref={(box) => {
                   if (box) box.indeterminate = chosen.size > 0 && chosen.size < total
@@ -140,7 +140,6 @@ export function DeviceTable({ search, sortBy, chosen, choose, chooseAll, empty }
   )
 }
 
-/** All rows, if they are all there. */
 function allRows(list: DeviceWindow, total: number): Device[] | undefined {
   const all = Array.from({ length: total }, (_, row) => list.at(row)).filter((device) => device !== undefined)
   return all.length === total ? all : undefined
@@ -148,7 +147,7 @@ function allRows(list: DeviceWindow, total: number): Device[] | undefined {
 
 type Tick = (device: Device, on: boolean) => void
 
-/** Always the same function, so that a row is not rendered again because another one was chosen. */
+/** A stable function, so that choosing one row does not render the others. */
 function useTick(chosen: Chosen, choose: ((chosen: Chosen) => void) | undefined): Tick | undefined {
   const newest = useRef(chosen)
   newest.current = chosen
@@ -164,7 +163,7 @@ function useTick(chosen: Chosen, choose: ((chosen: Chosen) => void) | undefined)
   return choose && tick
 }
 
-/** The room of rows that are not on the screen. */
+/** The space of rows that are off the screen. */
 function Room({ rows, height, span }: { rows: number; height: number; span: number }) {
   return rows === 0 ? null : (
     <tr aria-hidden="true" className="room">
@@ -179,7 +178,7 @@ interface SortHeadProps {
   sort?: Sort
   search: DevicesSearch
   sortBy: (sort: Sort) => void
-  /** Per cent; undefined: as the style has it. */
+  /** Per cent; undefined: from the style. */
   width: number | undefined
   resized: Resized
 }
@@ -213,7 +212,7 @@ interface RowProps {
   device: Device
   row: number
   active: boolean
-  /** As text, so that a row is rendered again only when something of it has changed. */
+  /** A text, so that a row is rendered only when something of it has changed. */
   ids: string
   ticked: boolean
   tick: Tick | undefined
@@ -231,7 +230,7 @@ const DeviceTableRow = memo(function DeviceTableRow(props: RowProps) {
         <td className="tick-cell">
           <input
             type="checkbox"
-            aria-label={t('Choose {name}', { name })}
+            aria-label={t('Select {name}', { name })}
             checked={ticked}
             onChange={(event) => tick(device, event.currentTarget.checked)}
           />
@@ -269,7 +268,7 @@ interface Keys {
   mark: (row: number) => void
 }
 
-/** Below the sticky head, and above the bar of what is chosen. */
+/** Below the sticky head, and above the selection bar. */
 const [headRoom, footRoom] = [44, 64] as const
 
 function useKeys({ total, height, body, mark }: Keys): number {

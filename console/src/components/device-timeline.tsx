@@ -1,8 +1,8 @@
-// What happened to a device, newest first.
+// The events of a device, newest first.
 import { useState } from 'react'
 import { api } from '../api.ts'
-import { useNamespaceQuery } from '../namespace-query.ts'
-import { Button } from './button.tsx'
+import { useBodyQuery } from '../namespace-query.ts'
+import { SmallButton } from './button.tsx'
 import { Panel } from './page.tsx'
 import { Empty, QueryContent } from './query-content.tsx'
 import { When } from './status.tsx'
@@ -14,19 +14,18 @@ const all = 1_500
 
 export function DeviceTimeline({ uid }: { uid: string }) {
   const [limit, setLimit] = useState(few)
-  const timeline = useNamespaceQuery(
-    ['timeline', uid, limit],
-    async () => (await api.devices.timeline({ params: { uid }, query: { limit } })).body,
+  const timeline = useBodyQuery(['timeline', uid, limit], () =>
+    api.devices.timeline({ params: { uid }, query: { limit } }),
   )
   return (
     <Panel title={t('Timeline')}>
       <QueryContent query={timeline}>
         {({ events }) =>
           events.length === 0 ? (
-            <Empty title={t('Nothing is known of it yet.')} />
+            <Empty title={t('Nothing is known about it yet.')} />
           ) : (
             <>
-              <ul className={limit === few ? 'rows' : 'rows scrolled'} aria-label={t('What happened to it')}>
+              <ul className={limit === few ? 'rows' : 'rows scrolled'} aria-label={t('Device history')}>
                 {events.map(({ at, kind, sentence, parts }, index) => (
                   <li className="row" key={`${at} ${kind} ${index}`}>
                     <span className="about">{said(sentence, parts)}</span>
@@ -37,9 +36,7 @@ export function DeviceTimeline({ uid }: { uid: string }) {
                 ))}
               </ul>
               {limit === few && events.length === few && (
-                <Button kind="quiet" small onPress={() => setLimit(all)}>
-                  {t('Show all')}
-                </Button>
+                <SmallButton onPress={() => setLimit(all)}>{t('Show all')}</SmallButton>
               )}
             </>
           )

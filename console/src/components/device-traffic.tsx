@@ -1,4 +1,4 @@
-// What a device has used of its link in the last 30 days, a bar a day, and what is left of its data budget.
+// The traffic of a device in the last 30 days, a bar a day, and the rest of its data budget.
 // The table has the same numbers for those who cannot see the bars.
 import type { Device, DeviceTraffic } from '@hawser/contract/devices'
 import { api } from '../api.ts'
@@ -29,7 +29,7 @@ export function DeviceTrafficPanel({ device }: { device: Device }) {
       <QueryContent query={traffic}>
         {(found) =>
           found.length === 0 ? (
-            <p className="soft">{t('It has used nothing in the last {days} days.', { days })}</p>
+            <p className="soft">{t('It used no data in the last {days} days.', { days })}</p>
           ) : (
             <Days found={found} />
           )
@@ -41,7 +41,7 @@ export function DeviceTrafficPanel({ device }: { device: Device }) {
 
 const states: Readonly<Record<NonNullable<Device['data_budget']>['state'], readonly [string, Tone]>> = {
   under: [msg('within its budget'), 'good'],
-  warned: [msg('80 per cent used'), 'wait'],
+  warned: [msg('80% used'), 'wait'],
   over: [msg('used up'), 'bad'],
 }
 
@@ -49,7 +49,7 @@ function Budget({ used, bytes, state, tag }: NonNullable<Device['data_budget']>)
   const [words, tone] = states[state]
   return (
     <p>
-      {t('{used} of {bytes} in this month', { used: bytesText(used), bytes: bytesText(bytes) })}
+      {t('{used} of {bytes} this month', { used: bytesText(used), bytes: bytesText(bytes) })}
       {tag === undefined ? '' : `, ${t('together with all devices that have the tag {tag}', { tag })}`}{' '}
       <Pill tone={tone}>{t(words)}</Pill>
     </p>
@@ -99,7 +99,7 @@ function Days({ found }: { found: readonly Day[] }) {
   )
 }
 
-/** The width of a day, and the height of the day that used most. */
+/** The width of a day, and the height of the busiest. */
 const [width, height, gap] = [10, 60, 2] as const
 
 function Bars({ found }: { found: readonly Day[] }) {
@@ -116,7 +116,7 @@ function Bars({ found }: { found: readonly Day[] }) {
       viewBox={`0 0 ${days * width} ${height}`}
       preserveAspectRatio="none"
       role="img"
-      aria-label={t('Bytes a day; {most} on the day that used most.', { most: bytesText(most) })}
+      aria-label={t('Bytes per day; {most} on the busiest day.', { most: bytesText(most) })}
     >
       {shown.map((one, index) => {
         if (!one) return null

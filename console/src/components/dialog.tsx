@@ -4,9 +4,10 @@ import { useState, type ReactNode } from 'react'
 import { Dialog as AriaDialog } from 'react-aria-components/Dialog'
 import { Heading } from 'react-aria-components/Heading'
 import { Modal, ModalOverlay } from 'react-aria-components/Modal'
-import { Button } from './button.tsx'
+import { QuietButton } from './button.tsx'
 import { FieldError } from '../error-text.ts'
-import { Field, Form, type FormProps, verbatim } from './form.tsx'
+import { showSaved } from '../namespace-query.ts'
+import { Field, Form, type FormProps, type Values, verbatim } from './form.tsx'
 import { t } from '../language/language.ts'
 
 interface DialogProps {
@@ -16,9 +17,9 @@ interface DialogProps {
   /** An alert dialog is read out as a whole. */
   role?: 'dialog' | 'alertdialog'
   wide?: boolean
-  /** It has something that would be lost: only its own button closes it, no key and no press beside it. */
+  /** Only the dialog's own button closes it, because its content would be lost. */
   once?: boolean
-  /** Something was filled in: a press beside it does not close it. */
+  /** Something was filled in: a press outside does not close it. */
   filled?: boolean
 }
 
@@ -51,15 +52,15 @@ export function Dialog({
   )
 }
 
+interface FormDialogProps extends FormProps {
+  title: string
+  close: () => void
+  wide?: boolean
+  done?: string | ((values: Values) => string)
+}
+
 /** A dialog with a form; it closes when the form has been sent. */
-export function FormDialog({
-  title,
-  close,
-  children,
-  send,
-  wide = false,
-  ...form
-}: FormProps & { title: string; close: () => void; wide?: boolean }) {
+export function FormDialog({ title, close, send, wide = false, done, ...form }: FormDialogProps) {
   const [changed, setChanged] = useState(false)
   return (
     <Dialog title={title} close={close} wide={wide} filled={changed}>
@@ -68,16 +69,11 @@ export function FormDialog({
           {...form}
           send={async (values) => {
             await send(values)
+            if (done !== undefined) await showSaved(typeof done === 'string' ? done : done(values))
             close()
           }}
-          beside={
-            <Button kind="quiet" onPress={close}>
-              {t('Cancel')}
-            </Button>
-          }
-        >
-          {children}
-        </Form>
+          extra={<QuietButton onPress={close}>{t('Cancel')}</QuietButton>}
+        />
       </div>
     </Dialog>
   )
@@ -88,9 +84,10 @@ export interface Confirmation {
   says: ReactNode
   yes: string
   no?: string
-  /** What has to be typed before it is done. */
+  /** The text that has to be typed as a confirmation. */
   typed?: string
   act: () => Promise<unknown>
+  done?: string
 }
 
 export function ConfirmDialog({ question, close }: { question: Confirmation; close: () => void }) {
@@ -103,12 +100,13 @@ export function ConfirmDialog({ question, close }: { question: Confirmation; clo
           if (question.typed !== undefined && typed !== question.typed)
             throw new FieldError('typed', t('Type {typed} to confirm.', { typed: question.typed }))
           await question.act()
+          if (question.done !== undefined) await showSaved(question.done)
           close()
         }}
-        beside={
-          <Button kind="quiet" onPress={close} autoFocus={question.typed === undefined}>
+        extra={
+          <QuietButton onPress={close} autoFocus={question.typed === undefined}>
             {question.no ?? t('Cancel')}
-          </Button>
+          </QuietButton>
         }
       >
         <div className="soft">{question.says}</div>

@@ -2,7 +2,7 @@
 // those with a tag.
 import { useState, type ReactNode } from 'react'
 import type { StoredFilter } from '@hawser/contract/fields'
-import { Choice, Field, type Values } from './form.tsx'
+import { Choice, Field, type Values, verbatim } from './form.tsx'
 import { rich, t } from '../language/language.ts'
 
 interface Shown {
@@ -13,7 +13,7 @@ interface Shown {
 const kindOf = ({ hostname, tags }: Shown): string =>
   tags ? 'tags' : hostname === undefined || hostname === '.*' ? 'all' : 'hostname'
 
-export function FilterFields({ filter = {} }: { filter?: Shown }) {
+export function FilterFields({ filter = {} }: { filter?: Shown | undefined }) {
   const [kind, setKind] = useState(kindOf(filter))
   return (
     <>
@@ -24,20 +24,20 @@ export function FilterFields({ filter = {} }: { filter?: Shown }) {
         onChange={(event) => setKind(event.currentTarget.value)}
         options={[
           ['all', t('All devices')],
-          ['hostname', t('Devices whose names fit a pattern')],
+          ['hostname', t('Devices whose names match a pattern')],
           ['tags', t('Devices with a tag')],
         ]}
       />
       {kind === 'hostname' && (
         <Field
-          label={t('Pattern of the names')}
+          label={t('Name pattern')}
           name="hostname"
           required
           defaultValue={filter.hostname}
           code
           autoCapitalize="none"
           hint={t('A regular expression, for example ^pump-')}
-          wrong={t('A pattern is needed.')}
+          wrong={t('Enter a pattern.')}
         />
       )}
       {kind === 'tags' && (
@@ -46,13 +46,9 @@ export function FilterFields({ filter = {} }: { filter?: Shown }) {
           name="tags"
           required
           defaultValue={filter.tags?.join(' ')}
-          autoCapitalize="none"
-          autoComplete="off"
-          spellCheck={false}
-          hint={t(
-            'One to three tags that are in use, with a space between them. A device fits when it has one of them.',
-          )}
-          wrong={t('One to three tags are needed.')}
+          {...verbatim}
+          hint={t('One to three existing tags, separated by spaces. A device matches if it has any of them.')}
+          wrong={t('Enter one to three tags.')}
         />
       )}
     </>
@@ -68,9 +64,9 @@ export function filterWords({ hostname, tags }: Shown): ReactNode {
   if (tags) return t('devices tagged {tags}', { tags: tags.join(t(' or ')) })
   return hostname === undefined || hostname === '.*'
     ? t('all devices')
-    : rich('devices like {hostname}', { hostname: <code>{hostname}</code> })
+    : rich('devices matching {hostname}', { hostname: <code>{hostname}</code> })
 }
 
-/** A pattern, or the given words for one that matches everything. */
+/** The given words for a pattern that matches everything. */
 export const patternWords = (pattern: string, all: string): ReactNode =>
   pattern === '.*' || pattern === '' ? all : <code>{pattern}</code>

@@ -27,11 +27,11 @@ export function FirstSteps({ devices, members }: { devices: number; members: num
   ).data
   if (!may || hidden || sessions === undefined || keys === undefined) return null
   const steps = [
-    { done: devices > 0, text: t('Add a device and let it in'), to: '/add-device' },
-    { done: sessions > 0, text: t('Connect to it, with ssh or here'), to: '/devices' },
-    { done: keys > 0, text: t('Add a public key, to come in without a password'), to: '/public-keys' },
+    { done: devices > 0, text: t('Add and accept a device'), to: '/add-device' },
+    { done: sessions > 0, text: t('Connect to it with ssh or in the browser'), to: '/devices' },
+    { done: keys > 0, text: t('Add a public key to log in without a password'), to: '/public-keys' },
     { done: members > 1, text: t('Add a colleague'), to: '/settings' },
-    { done: me.mfa, text: t('Switch on your second factor'), to: '/profile' },
+    { done: me.mfa, text: t('Turn on your second factor'), to: '/profile' },
   ]
   const left = steps.filter(({ done }) => !done).length
   if (left === 0) return null

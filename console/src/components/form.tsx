@@ -1,5 +1,5 @@
 // Forms: fields with a label, a hint and an error, and a form that submits once at a time. The browser's
-// validation runs first, so that most mistakes need no request. The server's refusal appears beside the
+// validation runs first, so that most mistakes need no request. The server's refusal appears next to the
 // fields that it names, or as a sentence above the button.
 import {
   createContext,
@@ -11,6 +11,7 @@ import {
   type ReactNode,
 } from 'react'
 import { ApiError } from '@hawser/contract/client'
+import type { FailureKind } from '@hawser/contract/failures'
 import { errorText, FieldError, withoutFieldName } from '../error-text.ts'
 import { useOneAtATime } from './one-at-a-time.ts'
 import { Button } from './plain-button.tsx'
@@ -20,7 +21,6 @@ export type Values = Readonly<Record<string, string>>
 
 interface FormState {
   wrong: Values
-  /** Removes the error of a field while the person corrects it. */
   mend(name: string): void
 }
 
@@ -31,10 +31,11 @@ export interface FormProps {
   submit: string
   children?: ReactNode
   kind?: 'main' | 'danger'
-  /** Shown beside the submit button. */
-  beside?: ReactNode
-  /** Called with a refusal before it is shown; may return a sentence to show instead of the server's. */
-  refused?: (error: ApiError, form: HTMLFormElement) => string | undefined
+  extra?: ReactNode
+  /** Sentences to show instead of the server's; or what to call with a refusal before it is shown. */
+  refused?:
+    | Partial<Record<FailureKind, string>>
+    | ((error: ApiError, form: HTMLFormElement) => string | undefined)
   label?: string
   /** Not full width, for forms inside of the app. */
   compact?: boolean
@@ -59,7 +60,7 @@ function valueOf(control: Control): [string, string] {
   return [control.name, control.autocomplete.endsWith('password') ? control.value : control.value.trim()]
 }
 
-/** What the fields inside of an element hold now. */
+/** The values of the fields inside of an element. */
 export const valuesWithin = (element: Element): Values =>
   Object.fromEntries(controlsAmong(element.querySelectorAll('input, select, textarea')).map(valueOf))
 
@@ -68,7 +69,7 @@ export function Form({
   submit,
   children,
   kind = 'main',
-  beside,
+  extra,
   refused,
   label,
   compact = false,
@@ -86,7 +87,7 @@ export function Form({
   }
 
   function show(error: ApiError, element: HTMLFormElement): void {
-    const own = refused?.(error, element)
+    const own = typeof refused === 'function' ? refused(error, element) : refused?.[error.kind]
     const controls = controlsOf(element)
     const { path, rest } = withoutFieldName(error.sentence ?? '')
     const names = error.fields ?? path
@@ -95,7 +96,7 @@ export function Form({
     const found = named.map(({ name, dataset }) => [
       name,
       (error.kind === 'takenFields' && dataset['taken']) ||
-        (error.fields ? (dataset['wrong'] ?? t('This cannot be used.')) : t(rest)),
+        (error.fields ? (dataset['wrong'] ?? t('This value is not valid.')) : t(rest)),
     ])
     complain(
       Object.fromEntries(found) as Values,
@@ -157,7 +158,7 @@ export function Form({
           <Button type="submit" kind={kind} isPending={busy}>
             {submit}
           </Button>
-          {beside}
+          {extra}
         </div>
       </form>
     </State>
@@ -169,11 +170,11 @@ interface About {
   name: string
   hint?: string | undefined
   /** The error when the browser's validation fails, or when the server names the field. */
-  wrong?: string
-  taken?: string
+  wrong?: string | undefined
+  taken?: string | undefined
 }
 
-/** The ids and attributes that connect a control to its label, its hint and its error. */
+/** Connect a control to its label, its hint and its error. */
 function useField({ name, hint, wrong: sentence, taken }: About) {
   const { wrong, mend } = useContext(State)
   const id = useId()
@@ -216,13 +217,13 @@ function Around({
   )
 }
 
-/** For names and the like, which a browser is neither to complete nor to correct. */
+/** For names and the like, without completion and correction. */
 export const verbatim = { autoComplete: 'off', autoCapitalize: 'none', spellCheck: false } as const
 
 export type FieldProps = About & Omit<InputHTMLAttributes<HTMLInputElement>, 'name'> & { code?: boolean }
 
 export function Field({ label, name, hint, wrong, taken, code = false, ...rest }: FieldProps) {
-  const about = { label, name, hint, ...(wrong ? { wrong } : {}), ...(taken ? { taken } : {}) }
+  const about = { label, name, hint, wrong, taken }
   const { control, id, complaint, mend } = useField(about)
   const input = (
     <input
@@ -241,7 +242,7 @@ export function Field({ label, name, hint, wrong, taken, code = false, ...rest }
   )
 }
 
-/** A password field with a button that shows its content. */
+/** With a button that shows the password. */
 function Revealed({
   control,
   mend,
@@ -275,7 +276,7 @@ export function Area({
   wrong,
   ...rest
 }: About & Omit<React.TextareaHTMLAttributes<HTMLTextAreaElement>, 'name'>) {
-  const about = { label, name, hint, ...(wrong ? { wrong } : {}) }
+  const about = { label, name, hint, wrong }
   const { control, id, complaint, mend } = useField(about)
   return (
     <Around {...about} id={id} complaint={complaint}>
@@ -284,6 +285,15 @@ export function Area({
   )
 }
 
+type Pairs = readonly (readonly [value: string, text: string])[]
+
+export const Options = ({ options }: { options: Pairs }) =>
+  options.map(([value, text]) => (
+    <option key={value} value={value}>
+      {text}
+    </option>
+  ))
+
 export function Choice({
   label,
   name,
@@ -291,37 +301,30 @@ export function Choice({
   wrong,
   options,
   ...rest
-}: About & { options: readonly (readonly [string, string])[] } & Omit<
-    React.SelectHTMLAttributes<HTMLSelectElement>,
-    'name'
-  >) {
-  const about = { label, name, hint, ...(wrong ? { wrong } : {}) }
+}: About & { options: Pairs } & Omit<React.SelectHTMLAttributes<HTMLSelectElement>, 'name'>) {
+  const about = { label, name, hint, wrong }
   const { control, id, complaint, mend } = useField(about)
   return (
     <Around {...about} id={id} complaint={complaint}>
       <select {...rest} {...control} onInput={mend}>
-        {options.map(([value, text]) => (
-          <option key={value} value={value}>
-            {text}
-          </option>
-        ))}
+        <Options options={options} />
       </select>
     </Around>
   )
 }
 
-export function Tick({
-  label,
-  name,
-  defaultChecked = false,
-}: {
+interface TickProps {
   label: string
   name: string
   defaultChecked?: boolean
-}) {
-  return (
+  hint?: string
+}
+
+export const Tick = ({ label, name, defaultChecked = false, hint }: TickProps) => (
+  <>
     <label className="tick">
       <input type="checkbox" name={name} defaultChecked={defaultChecked} /> {label}
     </label>
-  )
-}
+    {hint && <p className="hint">{hint}</p>}
+  </>
+)

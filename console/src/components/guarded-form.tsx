@@ -9,7 +9,7 @@ import { t } from '../language/language.ts'
 
 export function GuardedForm({ send, ...form }: FormProps) {
   const [changed, setChanged] = useState(false)
-  // Whoever is signed out cannot save any more.
+  // Without a sign-in nothing can be saved.
   const guards = () => changed && auth.token() !== ''
   const leaving = useBlocker({ shouldBlockFn: guards, enableBeforeUnload: guards, withResolver: true })
   return (
@@ -26,7 +26,7 @@ export function GuardedForm({ send, ...form }: FormProps) {
           close={leaving.reset}
           question={{
             title: t('Leave without saving?'),
-            says: t('What you have changed on this page is not saved.'),
+            says: t('Your changes on this page are not saved.'),
             yes: t('Leave without saving'),
             no: t('Stay here'),
             act: async () => leaving.proceed(),

@@ -1,5 +1,5 @@
 // The icons of the console: lucide's, only those that are named here, so that the bundle holds no others.
-// Each stands beside a word, or on a button that has one for screen readers.
+// Each stands next to a word, or on a button that has one for screen readers.
 import {
   ArrowDown,
   ArrowUp,

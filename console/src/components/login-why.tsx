@@ -4,7 +4,7 @@ import { useState } from 'react'
 import type { Device } from '@hawser/contract/devices'
 import type { LoginExplanation, LoginClient } from '@hawser/contract/logins'
 import { api } from '../api.ts'
-import { Button } from './button.tsx'
+import { QuietButton } from './button.tsx'
 import { Dialog } from './dialog.tsx'
 import { Choice, Field, Form } from './form.tsx'
 import { Pill, type Tone } from './status.tsx'
@@ -16,7 +16,7 @@ type Step = LoginExplanation['steps'][number]
 const words: Readonly<Record<Step['verdict'], readonly [word: string, tone: Tone]>> = {
   passed: [msg('ok'), 'good'],
   refused: [msg('refused'), 'bad'],
-  ignored: [msg('does not apply'), 'plain'],
+  ignored: [msg('no match'), 'plain'],
   unknown: [msg('unknown'), 'wait'],
 }
 
@@ -29,41 +29,44 @@ const ways: readonly (readonly [LoginClient, string])[] = [
 export function LoginWhy({ device, close }: { device: Device; close: () => void }) {
   const [answer, setAnswer] = useState<LoginExplanation>()
   return (
-    <Dialog title={t('Who gets in to {name}?', { name: device.name })} close={close} wide>
+    <Dialog title={t('Who can log in to {name}?', { name: device.name })} close={close} wide>
       <Form
         submit={t('Explain')}
-        beside={
-          <Button kind="quiet" onPress={close}>
-            {t('Close')}
-          </Button>
-        }
+        extra={<QuietButton onPress={close}>{t('Close')}</QuietButton>}
         send={async ({ username = '', source = '', key = '', via = '', person = '' }) => {
           const { body } = await api.logins.explain({
             body: {
               device: device.uid,
               username,
               via: ways.find(([way]) => way === via)?.[0] ?? 'ssh',
-              ...(source === '' ? {} : { source }),
-              ...(key === '' ? {} : { key }),
-              ...(person === '' ? {} : { person }),
+              ...(source && { source }),
+              ...(key && { key }),
+              ...(person && { person }),
             },
           })
           setAnswer(body)
         }}
       >
-        <Field label={t('As this user')} name="username" defaultValue="root" required maxLength={128} />
-        <Field label={t('From this address')} name="source" hint={t('Empty: your own.')} maxLength={45} />
+        <Field label={t('Log in as')} name="username" defaultValue="root" required maxLength={128} />
         <Field
-          label={t('With this key')}
+          label={t('Source address')}
+          name="source"
+          hint={t('Leave empty for your own address.')}
+          maxLength={45}
+        />
+        <Field
+          label={t('Public key')}
           name="key"
-          hint={t('The name of a public key here, or its fingerprint. Empty: with a password.')}
+          hint={t(
+            'The name or fingerprint of a public key in this namespace. Leave empty for a password login.',
+          )}
           maxLength={255}
         />
-        <Choice label={t('By way of')} name="via" options={ways.map(([way, text]) => [way, t(text)])} />
+        <Choice label={t('Via')} name="via" options={ways.map(([way, text]) => [way, t(text)])} />
         <Field
-          label={t('By this person')}
+          label={t('Person')}
           name="person"
-          hint={t('A username, to see whether that is a member. Empty: anybody.')}
+          hint={t('A username, to check whether that person is a member. Leave empty for anyone.')}
           maxLength={32}
         />
       </Form>

@@ -22,7 +22,7 @@ function inline(text: string): ReactNode[] {
   return [...parts, text.slice(end)]
 }
 
-/** A link, or its words alone where it may not lead. */
+/** Only the words of a link that may not lead anywhere. */
 function link(label: string | undefined, address: string, key: number): ReactNode {
   const href = insideAddress(address) ?? outsideAddress(address)
   if (href === undefined) return label

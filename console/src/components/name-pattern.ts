@@ -1,7 +1,7 @@
 // Names of many devices at once.
 import type { Device } from '@hawser/contract/devices'
 
-/** The name by a pattern: `{name}` is the present one, `{n}` a number, `{mac}` the MAC address. */
+/** `{name}`: the present name, `{n}`: a number, `{mac}`: the MAC address. */
 export function nameBy(pattern: string, { name, identity }: Device, n: number, count: number): string {
   const width = String(count).length
   return pattern

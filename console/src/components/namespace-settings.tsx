@@ -6,16 +6,17 @@ import { t } from '../language/language.ts'
 import { Copyable } from './copy.tsx'
 import { SettingsForm } from './namespace-settings-form.tsx'
 import { Panel } from './page.tsx'
+import { Fact } from './row.tsx'
 
 export function SettingsPanel({ namespace }: { namespace: Namespace }) {
   const may = useMay('administrator')
   return (
     <Panel title={t('Settings')}>
-      <p className="soft">{t('The id of the namespace, which agents are given:')}</p>
-      <Copyable text={namespace.tenant_id} name={t('the id of the namespace')} />
+      <p className="soft">{t('The namespace ID, for configuring agents:')}</p>
+      <Copyable text={namespace.tenant_id} name={t('the namespace ID')} />
       <p className="soft">
         {namespace.max_devices >= 0
-          ? t('Accepted devices: {count}, {most} at most.', {
+          ? t('Accepted devices: {count} of at most {most}.', {
               count: namespace.device_count,
               most: namespace.max_devices,
             })
@@ -40,52 +41,32 @@ function SettingsFacts({ settings }: Pick<Namespace, 'settings'>) {
   } = settings
   return (
     <dl className="facts-list">
-      <div>
-        <dt>{t('Sessions')}</dt>
-        <dd>
-          {session_record
-            ? t(
-                continue_unrecorded
-                  ? 'are recorded; one that cannot be recorded goes on and says so'
-                  : 'are recorded; one that cannot be recorded ends',
-              )
-            : t('are not recorded')}
-        </dd>
-      </div>
-      <div>
-        <dt>{t('Recordings')}</dt>
-        <dd>
-          {search ? t('can be searched') : t('are not searched')};{' '}
-          {mask_secrets ? t('secrets in them are masked') : t('nothing in them is masked')}
-        </dd>
-      </div>
-      {require_person && (
-        <div>
-          <dt>{t('People')}</dt>
-          <dd>{t('only those who are known reach devices')}</dd>
-        </div>
-      )}
-      <div>
-        <dt>{t('When a device’s connection is lost')}</dt>
-        <dd>
-          {reconnect_grace_s > 0
-            ? t('sessions wait {seconds} seconds for it', { seconds: reconnect_grace_s })
-            : t('sessions end with it')}
-        </dd>
-      </div>
-      <div>
-        <dt>{t('When a person’s connection is lost')}</dt>
-        <dd>
-          {hold_sessions > 0
-            ? t('terminals wait {seconds} seconds for them', { seconds: hold_sessions })
-            : t('terminals end with it')}
-        </dd>
-      </div>
+      <Fact name={t('Sessions')}>
+        {session_record
+          ? t(
+              continue_unrecorded
+                ? 'are recorded; a session that cannot be recorded continues with a notice'
+                : 'are recorded; a session that cannot be recorded ends',
+            )
+          : t('are not recorded')}
+      </Fact>
+      <Fact name={t('Recordings')}>
+        {search ? t('can be searched') : t('are not searched')};{' '}
+        {mask_secrets ? t('secrets in them are masked') : t('nothing in them is masked')}
+      </Fact>
+      {require_person && <Fact name={t('People')}>{t('only identified users can connect')}</Fact>}
+      <Fact name={t('When a device’s connection is lost')}>
+        {reconnect_grace_s > 0
+          ? t('its sessions are held for {seconds} seconds', { seconds: reconnect_grace_s })
+          : t('sessions end with it')}
+      </Fact>
+      <Fact name={t('When a person’s connection is lost')}>
+        {hold_sessions > 0
+          ? t('terminals are held for {seconds} seconds', { seconds: hold_sessions })
+          : t('terminals end with it')}
+      </Fact>
       {accept_env.length > 0 && (
-        <div>
-          <dt>{t('Variables that clients may send')}</dt>
-          <dd>{accept_env.join(' ')}</dd>
-        </div>
+        <Fact name={t('Variables that clients may send')}>{accept_env.join(' ')}</Fact>
       )}
       {connection_announcement && (
         <div>

@@ -5,7 +5,7 @@ import { useRef, useState } from 'react'
 /** Returns a promise if there is something to wait for. */
 export type Act = () => unknown
 
-/** Whether an act runs, and a function that runs one unless another still does. */
+/** Whether an act runs, and a function that runs one unless another does. */
 export function useOneAtATime(): readonly [boolean, (act: Act) => void] {
   const running = useRef(false)
   const [busy, setBusy] = useState(false)

@@ -16,7 +16,7 @@ interface Stretch {
   readonly on: boolean
 }
 
-/** The stretches between the events, oldest first; `events` are newest first. */
+/** Oldest first; `events` are newest first. */
 export function stretchesOf(
   events: readonly Pick<TimelineEvent, 'at' | 'kind'>[],
   online: boolean,
@@ -59,7 +59,7 @@ export function OnlineHistory({ device: { uid, online } }: { device: Device }) {
             viewBox={`0 0 ${width} ${height}`}
             preserveAspectRatio="none"
             role="img"
-            aria-label={t('Online {share} per cent of the time that is known of the last {days} days.', {
+            aria-label={t('Online {share}% of the known time in the last {days} days.', {
               share,
               days,
             })}
@@ -83,8 +83,8 @@ export function OnlineHistory({ device: { uid, online } }: { device: Device }) {
       )}
       <p className="soft">
         {share === undefined
-          ? t('Its connections are not known yet.')
-          : t('Online {share} % of the time.', { share })}
+          ? t('No connections are known yet.')
+          : t('Online {share}% of the time.', { share })}
         {trip !== undefined && ` ${t('A round trip takes {trip} ms.', { trip })}`}
       </p>
     </div>

@@ -1,13 +1,11 @@
-// The end of a membership: the owner hands the namespace over or deletes it, everybody else can leave it.
+// The end of a membership: the owner transfers or deletes the namespace, everybody else can leave it.
 import { useNavigate } from '@tanstack/react-router'
-import { useState } from 'react'
 import type { Namespace } from '@hawser/contract/namespaces'
 import { api, queryClient, useMe } from '../api.ts'
 import { t } from '../language/language.ts'
 import { leaveFor } from '../leave-namespace.ts'
-import { showSaved } from '../namespace-query.ts'
-import { Button } from './button.tsx'
-import { ConfirmButton } from './confirm-button.tsx'
+import { PasswordField } from './auth-layout.tsx'
+import { ConfirmButton, DialogButton } from './dialog-button.tsx'
 import { FormDialog, type Confirmation } from './dialog.tsx'
 import { Choice, Field } from './form.tsx'
 import { Panel } from './page.tsx'
@@ -17,23 +15,17 @@ export function OwnershipPanel({ namespace }: { namespace: Namespace }) {
   return namespace.owner === id ? <HandOver namespace={namespace} /> : <Leave namespace={namespace} />
 }
 
-/** A namespace that one is out of afterwards: its name is typed first, then another namespace follows. */
-function EndPanel({
-  namespace,
-  title,
-  says,
-  question,
-  end,
-  ended,
-}: {
+interface EndPanelProps {
   namespace: Namespace
   title: string
   says: string
   question: Pick<Confirmation, 'title' | 'says' | 'yes'>
   end: () => Promise<unknown>
-  /** The sentence that is shown afterwards. */
   ended: string
-}) {
+}
+
+/** Ends the membership after its name was typed; another namespace is shown next. */
+function EndPanel({ namespace, title, says, question, end, ended }: EndPanelProps) {
   const navigate = useNavigate()
   return (
     <Panel title={title}>
@@ -61,11 +53,11 @@ function Leave({ namespace }: { namespace: Namespace }) {
       namespace={namespace}
       title={t('Leave the namespace')}
       says={t(
-        'Your sessions here end, and your API keys, enrolment tokens and public keys of this namespace go.',
+        'This ends your sessions here and removes your API keys, enrolment tokens and public keys from this namespace.',
       )}
       question={{
         title: t('Leave {name}?', { name }),
-        says: t('You are out at once. Only a member who may can let you in again.'),
+        says: t('You lose access immediately. Only an administrator can add you again.'),
         yes: t('Leave it'),
       }}
       end={() => api.namespaces.leave({ params: { tenant } })}
@@ -80,83 +72,77 @@ export function DeletePanel({ namespace }: { namespace: Namespace }) {
     <EndPanel
       namespace={namespace}
       title={t('Delete the namespace')}
-      says={t('Deletes it with its devices, keys, rules, sessions and recordings. This cannot be undone.')}
+      says={t(
+        'This deletes the namespace with its devices, keys, rules, sessions and recordings. It cannot be undone.',
+      )}
       question={{
         title: t('Delete {name}?', { name }),
         says: t(
-          'Its devices, keys, rules, sessions and recordings are removed for good, for all of its members. This cannot be undone.',
+          'This permanently removes its devices, keys, rules, sessions and recordings for all members. It cannot be undone.',
         ),
         yes: t('Delete it for good'),
       }}
       end={() => api.namespaces.remove({ params: { tenant } })}
-      ended={t('The namespace {name} is deleted.', { name })}
+      ended={t('The namespace {name} was deleted.', { name })}
     />
   )
 }
 
 function HandOver({ namespace }: { namespace: Namespace }) {
   const me = useMe()
-  const [asking, setAsking] = useState(false)
   const others = namespace.members.filter(({ id }) => id !== me.id)
   return (
-    <Panel title={t('Hand the namespace over')}>
+    <Panel title={t('Transfer ownership')}>
       <p className="soft">
         {others.length > 0
           ? t(
-              'Another member becomes the owner, and you become an administrator. Only they can give it back.',
+              'Another member becomes the owner and you become an administrator. Only the new owner can reverse this.',
             )
-          : t('There is no other member yet to whom you could hand it over.')}
+          : t('There is no other member to transfer it to.')}
       </p>
       {others.length > 0 && (
         <div>
-          <Button kind="danger" onPress={() => setAsking(true)}>
-            {t('Hand it over')}
-          </Button>
+          <DialogButton
+            kind="danger"
+            dialog={(close) => (
+              <FormDialog
+                title={t('Transfer {name}', { name: namespace.name })}
+                submit={t('Transfer it')}
+                kind="danger"
+                close={close}
+                send={async ({ uid = '', password = '', code = '' }) => {
+                  await api.namespaces.handOver({
+                    params: { tenant: namespace.tenant_id, uid },
+                    body: me.mfa ? { code } : { password },
+                  })
+                  await queryClient.invalidateQueries({ queryKey: ['me'] })
+                }}
+                done={t('Ownership was transferred; you are now an administrator.')}
+                refused={{ wrongCredentials: t('This is not your password.') }}
+              >
+                <Choice
+                  label={t('New owner')}
+                  name="uid"
+                  options={others.map(({ id, username, role }) => [id, `${username} (${t(role)})`])}
+                />
+                {me.mfa ? (
+                  <Field
+                    label={t('Second factor code')}
+                    name="code"
+                    required
+                    code
+                    inputMode="numeric"
+                    wrong={t('Enter the code.')}
+                  />
+                ) : (
+                  <PasswordField label={t('Your password')} />
+                )}
+              </FormDialog>
+            )}
+          >
+            {t('Transfer it')}
+          </DialogButton>
         </div>
-      )}
-      {asking && (
-        <FormDialog
-          title={t('Hand {name} over', { name: namespace.name })}
-          submit={t('Hand it over')}
-          kind="danger"
-          close={() => setAsking(false)}
-          send={async ({ uid = '', password = '', code = '' }) => {
-            await api.namespaces.handOver({
-              params: { tenant: namespace.tenant_id, uid },
-              body: me.mfa ? { code } : { password },
-            })
-            await queryClient.invalidateQueries({ queryKey: ['me'] })
-            await showSaved(t('The namespace has another owner now, and you are an administrator.'))
-          }}
-          refused={(error) =>
-            error.kind === 'wrongCredentials' ? t('This is not your password.') : undefined
-          }
-        >
-          <Choice
-            label={t('New owner')}
-            name="uid"
-            options={others.map(({ id, username, role }) => [id, `${username} (${t(role)})`])}
-          />
-          {me.mfa ? (
-            <Field
-              label={t('Code of your second factor')}
-              name="code"
-              required
-              code
-              inputMode="numeric"
-              wrong={t('Please fill in the code.')}
-            />
-          ) : (
-            <Field
-              label={t('Your password')}
-              name="password"
-              type="password"
-              required
-              autoComplete="current-password"
-              wrong={t('Please fill in your password.')}
-            />
-          )}
-        </FormDialog>
       )}
     </Panel>
   )

@@ -10,23 +10,18 @@ import { t } from '../language/language.ts'
 
 let first = true
 
-export function Page({
-  title,
-  lead,
-  acts,
-  hides,
-  wide = false,
-  children,
-}: {
+interface PageProps {
   title: string
   lead?: ReactNode
   acts?: ReactNode
-  /** Which role may do what this page hides from others. */
+  /** The role for actions that this page hides from others. */
   hides?: { from: Role; what: string }
-  /** For a page whose content takes the whole width. */
+  /** The content takes the whole width. */
   wide?: boolean
   children: ReactNode
-}) {
+}
+
+export function Page({ title, lead, acts, hides, wide = false, children }: PageProps) {
   const heading = useRef<HTMLHeadingElement>(null)
   useTitle(title)
   useEffect(() => {
@@ -54,10 +49,7 @@ export function Page({
   )
 }
 
-/**
- * To the guide of the page that is shown, in a tab of its own: whoever looks something up
- * comes back to the page.
- */
+/** The guide of the current page, in a tab of its own, because readers come back to the page. */
 function GuideLink() {
   const guide = guideOf(location.pathname)
   return guide ? (
@@ -67,7 +59,7 @@ function GuideLink() {
   ) : null
 }
 
-/** Says why actions are missing, and who has them. */
+/** Why actions are missing, and who has them. */
 function Hidden({ from, what }: { from: Role; what: string }) {
   const { role } = useMe()
   const may = useMay(from)
@@ -81,17 +73,14 @@ function Hidden({ from, what }: { from: Role; what: string }) {
 const withArticle = (role: Role): string =>
   role === 'owner' ? t('the owner') : t('an {role}', { role: t(role) })
 
-export function Panel({
-  title,
-  children,
-  acts,
-  tone,
-}: {
+interface PanelProps {
   title?: string
   children: ReactNode
   acts?: ReactNode
-  tone?: 'wanting'
-}) {
+  tone?: 'wanting' | undefined
+}
+
+export function Panel({ title, children, acts, tone }: PanelProps) {
   const body = (
     <>
       {(title || acts) && (

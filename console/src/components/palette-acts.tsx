@@ -8,7 +8,7 @@ import { useDeviceActions } from './device-actions.tsx'
 import type { Act, DeviceVerb } from './palette-entries.ts'
 import { useSessionActions } from './session-actions.tsx'
 
-/** Whether it is done by this file. */
+/** Acts of this file. */
 export type DialogAct = Extract<Act, { what: 'device' | 'close' }>
 
 export function Acting({ act }: { act: DialogAct }) {
@@ -19,7 +19,7 @@ export function Acting({ act }: { act: DialogAct }) {
   )
 }
 
-/** Once, although React calls effects twice while developing. */
+/** Once, although React calls effects twice in development. */
 function useOnce(act: () => void): void {
   const done = useRef(false)
   const newest = useRef(act)

@@ -1,4 +1,4 @@
-// What the command palette offers for what was typed. Its beginning may be a verb (“accept quay”), which
+// The entries of the command palette for a text. Its beginning may be a verb (“accept quay”), which
 // leaves the things that the verb fits; a thing by itself (“quay-gate”) comes with its verbs. What the role
 // of the person does not allow, or what cannot be done now, is listed with the reason. Nothing here asks the
 // server or changes anything.
@@ -24,15 +24,12 @@ export type Act =
 export interface Entry {
   readonly id: string
   readonly text: string
-  /** More about it, in a softer colour. */
   readonly about?: string | undefined
-  /** Why it cannot be done. */
   readonly why?: string | undefined
   readonly danger?: boolean | undefined
   readonly act: Act
 }
 
-/** Who asks. */
 export interface Asking {
   readonly id: string
   readonly role: string
@@ -62,16 +59,12 @@ interface Kinds {
 interface Verb<K extends Kind> {
   readonly of: K
   readonly id: string
-  /** How a sentence with it begins, in lower case. */
   readonly begins: readonly string[]
-  /** With the thing as `{name}`. */
   readonly says: string
   readonly needs?: Role
-  /** Of devices that it fits, for the server. */
   readonly statuses?: readonly Device['status'][]
   readonly danger?: boolean
   fits(thing: Kinds[K], asking: Asking): boolean
-  /** Why it cannot be done now, although it fits. */
   hinders?(thing: Kinds[K]): string | undefined
   act(thing: Kinds[K]): Act
 }
@@ -86,7 +79,7 @@ const to =
   <T>(address: (thing: T) => string) =>
   (thing: T): Act => ({ what: 'go', href: address(thing) })
 const sessionPage = to<Session>(({ uid }) => `/sessions/${uid}`)
-/** As the router writes a text that might be a number. */
+/** In the router's notation for a text that might be a number. */
 const searchOf = (name: string, value: string): string =>
   `${name}=${encodeURIComponent(JSON.stringify(value))}`
 
@@ -165,7 +158,7 @@ const verbs: readonly AnyVerb[] = [
     says: msg('Watch {name}'),
     needs: 'administrator',
     fits: ({ active }) => active,
-    hinders: ({ recorded }) => (recorded ? undefined : t('nothing of it is recorded')),
+    hinders: ({ recorded }) => (recorded ? undefined : t('it is not being recorded')),
     act: sessionPage,
   },
   {
@@ -215,10 +208,10 @@ const verbs: readonly AnyVerb[] = [
 
 const searchBegins = [msg('search recordings for'), msg('search recordings'), msg('search for')]
 
-/** As it is typed in the language of the page. */
+/** In the language of the page. */
 const begin = (text: string): string => t(text).toLowerCase()
 
-/** What follows a verb at the beginning, in English or in the language of the page. */
+/** The text after a verb, in English or in the language of the page. */
 function restBehind(typed: string, begins: readonly string[]): string | undefined {
   const text = typed.toLowerCase()
   for (const words of begins.flatMap((one) => [begin(one), one]))
@@ -229,7 +222,6 @@ function restBehind(typed: string, begins: readonly string[]): string | undefine
 const isBeginning = (typed: string, begins: readonly string[]): boolean =>
   typed !== '' && begins.some((one) => begin(one).startsWith(typed) || one.startsWith(typed))
 
-/** Which devices are looked for. */
 export interface Sought {
   readonly name: string
   /** Absent: all. */
@@ -265,16 +257,12 @@ const stateOf = ({ status, online }: Device): string =>
 const sessionName = ({ username, device }: Session): string =>
   t('{user} on {device}', { user: username, device: device.name })
 const sessionState = ({ active, held, person, started_at }: Session): string =>
-  [
-    held ? t('held session') : active ? t('live session') : t('session that is over'),
-    person.name,
-    inFull(started_at),
-  ]
+  [held ? t('held session') : active ? t('live session') : t('past session'), person.name, inFull(started_at)]
     .filter(Boolean)
     .join(', ')
 
 const has = (text: string, part: string): boolean => text.toLowerCase().includes(part.toLowerCase())
-/** Whether each word that was typed begins one of the text. */
+/** Whether each typed word begins one of the text. */
 const fitsWords = (text: string, typed: string): boolean => {
   const words = text.toLowerCase().split(/\s+/)
   return typed.split(/\s+/).every((one) => words.some((word) => word.startsWith(one)))
@@ -303,7 +291,6 @@ function entryOf<K extends Kind>(
   }
 }
 
-/** Each thing with its name and what it is. */
 function all({ devices, sessions, members, namespaces }: Things) {
   return {
     device: devices.map((thing) => ({ thing, name: thing.name, uid: thing.uid, about: stateOf(thing) })),
@@ -329,12 +316,12 @@ function all({ devices, sessions, members, namespaces }: Things) {
 }
 
 const mostOfEach = 8
-/** With so few things of a kind their verbs are offered. */
+/** Up to this number of things of a kind, their verbs are offered. */
 const few = 2
 
-/** The verb that the text begins with, and the things that it fits. */
+/** The verb at the beginning of the text, and the things that it fits. */
 function acting(verb: AnyVerb, rest: string, things: Things, asking: Asking): Entry[] {
-  // What holds for each kind by itself holds for their union, which the compiler cannot follow.
+  // This holds for each kind by itself, hence for their union, which the compiler cannot follow.
   const one = verb as Verb<'device'>
   const candidates = all(things)[verb.of] as ReturnType<typeof all>['device']
   const fits = fitsName[verb.of] as (typeof fitsName)['device']
@@ -344,7 +331,7 @@ function acting(verb: AnyVerb, rest: string, things: Things, asking: Asking): En
     .map(({ thing, name, uid, about }) => ({ ...entryOf(one, thing, name, uid, asking), about }))
 }
 
-/** What needs no answer of the server: pages, beginnings of sentences, and acts on the console itself. */
+/** Entries without the server: pages, beginnings of sentences, and acts on the console itself. */
 export function ownEntries(typed: string, places: readonly Place[], asking: Asking): Entry[] {
   const text = typed.trim().toLowerCase()
   const pages = places
@@ -353,14 +340,14 @@ export function ownEntries(typed: string, places: readonly Place[], asking: Aski
   const commands: readonly (Entry & { readonly words: string })[] = [
     {
       id: 'invite',
-      text: t('Invite somebody …'),
+      text: t('Invite someone …'),
       words: t('invite add member colleague person'),
       why: why('administrator', asking),
       act: { what: 'go', href: '/settings' },
     },
     ...themes.map((theme) => ({
       id: `theme ${theme}`,
-      text: { system: t('Colours of the system'), light: t('Light colours'), dark: t('Dark colours') }[theme],
+      text: { system: t('System theme'), light: t('Light theme'), dark: t('Dark theme') }[theme],
       words: t('theme {name}', { name: theme }),
       act: { what: 'theme', theme } as const,
     })),
@@ -387,7 +374,7 @@ export function ownEntries(typed: string, places: readonly Place[], asking: Aski
   return [...beginnings, ...pages, ...fitting]
 }
 
-/** What is found by its name, with its verbs. */
+/** Things found by name, with their verbs. */
 export function foundEntries(typed: string, things: Things, asking: Asking): Entry[] {
   const text = typed.trimStart()
   const sought = restBehind(text, searchBegins)

@@ -1,5 +1,5 @@
-// What the palette offers for what was typed: a verb leaves what it fits, a thing brings its verbs, and what
-// cannot be done says why.
+// The offers of the palette for what was typed: a verb leaves what it fits, a thing brings its verbs, and an
+// action that cannot be done says why.
 import { expect, test, vi } from 'vitest'
 import type { Device } from '@hawser/contract/devices'
 import type { Session } from '@hawser/contract/sessions'
@@ -120,9 +120,9 @@ test('pages, beginnings of sentences and acts on the console need no server', ()
   expect(own('')).toEqual(['Settings and members', 'Add a device'])
   expect(own('acc')).toEqual(['Accept …'])
   expect(own('acc', 'observer')).toEqual(['Accept …: needs the role operator'])
-  expect(own('theme dark')).toEqual(['Dark colours'])
+  expect(own('theme dark')).toEqual(['Dark theme'])
   expect(own('sign out')).toEqual(['Sign out'])
-  expect(own('invite', 'operator')).toEqual(['Invite somebody …: needs the role administrator'])
+  expect(own('invite', 'operator')).toEqual(['Invite someone …: needs the role administrator'])
   expect(own('add d')).toEqual(['Add a device'])
   expect(own('search rec')).toEqual(['Search recordings for …'])
 })

@@ -10,6 +10,7 @@ import { Input } from 'react-aria-components/Input'
 import { Menu, MenuItem } from 'react-aria-components/Menu'
 import { Modal, ModalOverlay } from 'react-aria-components/Modal'
 import { SearchField } from 'react-aria-components/SearchField'
+import { defined } from '@hawser/contract/defined'
 import { encodeFilter } from '@hawser/contract/filters'
 import { api, queryClient, switchNamespace, useMe } from '../api.ts'
 import { auth } from '../auth.ts'
@@ -27,7 +28,6 @@ import {
   type Things,
 } from './palette-entries.ts'
 
-/** Opens the palette with Ctrl-K or Command-K on every page. */
 export function usePaletteKey(open: () => void): void {
   const newest = useRef(open)
   newest.current = open
@@ -48,7 +48,7 @@ interface PaletteProps {
   close: () => void
 }
 
-/** It stays when the list is closed: an action may ask something. */
+/** The dialog of an action stays when the list is closed. */
 export function Palette({ places, isOpen, close }: PaletteProps) {
   const [acting, setActing] = useState<{ act: DialogAct; number: number }>()
   return (
@@ -68,10 +68,9 @@ export function Palette({ places, isOpen, close }: PaletteProps) {
 const settle_ms = 120
 const mostDevices = 8
 const mostSessions = 50
-/** For so long what does not depend on the text is not asked for again. */
+/** How long data that does not depend on the text is reused. */
 const fresh_ms = 10_000
 
-/** The text, once nothing was typed for a moment. */
 function useSettled(text: string): string {
   const [settled, setSettled] = useState(text)
   useEffect(() => {
@@ -87,7 +86,7 @@ async function devicesNamed({ name, statuses }: Sought) {
     per_page: mostDevices,
     sort_by: 'name',
     order_by: 'asc',
-    ...(name ? { filter: encodeFilter([filter]) } : {}),
+    ...defined({ filter: name ? encodeFilter([filter]) : undefined }),
   } as const
   const lists = await Promise.all(
     (statuses ?? [undefined]).map((status) => api.devices.list({ query: { ...query, status } })),
@@ -110,7 +109,7 @@ async function thingsNamed(sought: Sought, tenant: string): Promise<Things> {
   return { devices, sessions, members, namespaces }
 }
 
-/** What the server finds for the text; undefined while it is asked. */
+/** The server's results for the text; undefined: not there yet. */
 function useFound(typed: string): { entries: readonly Entry[]; isSettled: boolean; isFailed: boolean } {
   const me = useMe()
   const settled = useSettled(typed)
@@ -137,7 +136,7 @@ function Choosing({ places, close, ask }: ChoosingProps) {
   const navigate = useNavigate()
   const me = useMe()
   const [typed, setTyped] = useState('')
-  /** Why the entry that was chosen last cannot be done. */
+  /** Why the entry that was chosen last is impossible. */
   const [refusal, setRefusal] = useState('')
   const { entries: found, isSettled, isFailed } = useFound(typed)
   const pages = [
@@ -161,7 +160,7 @@ function Choosing({ places, close, ask }: ChoosingProps) {
           await switchNamespace(act.tenant_id)
           await navigate({ to: '/' })
         },
-        t('You are in {name} now.', { name: act.name }),
+        t('You are now in {name}.', { name: act.name }),
       )
     else ask(act)
   }
@@ -169,7 +168,7 @@ function Choosing({ places, close, ask }: ChoosingProps) {
     setRefusal('')
     setTyped(text)
   }
-  /** With nothing chosen in the list, Enter is for its first entry. */
+  /** Without a choice in the list, Enter takes its first entry. */
   const onKey = (event: KeyboardEvent<HTMLDivElement>): void => {
     if (event.key !== 'Enter' || event.nativeEvent.isComposing) return
     const chosen = event.target instanceof Element && event.target.getAttribute('aria-activedescendant')
@@ -181,10 +180,10 @@ function Choosing({ places, close, ask }: ChoosingProps) {
   return (
     <ModalOverlay className="veil high" isOpen isDismissable onOpenChange={(open) => !open && close()}>
       <Modal className="modal palette">
-        <Dialog aria-label={t('Go to, or do')} className="dialog">
+        <Dialog aria-label={t('Go to a page or run a command')} className="dialog">
           <div className="palette-body" onKeyDownCapture={onKey}>
             <Autocomplete inputValue={typed} onInputChange={write}>
-              <SearchField aria-label={t('Page, thing or action')} autoFocus>
+              <SearchField aria-label={t('Page, item or action')} autoFocus>
                 <Input placeholder={t('Page, device, session, person, or: accept …, terminal on …')} />
               </SearchField>
               <p className="palette-says" role="status">
@@ -192,7 +191,7 @@ function Choosing({ places, close, ask }: ChoosingProps) {
                 {isSettled && !refusal && (
                   <span className="unseen">{tn(entries.length, '{count} result', '{count} results')}</span>
                 )}
-                {isFailed && t('The server could not be asked.')}
+                {isFailed && t('Could not reach the server.')}
               </p>
               <Menu
                 className="menu"
@@ -201,9 +200,7 @@ function Choosing({ places, close, ask }: ChoosingProps) {
                   const entry = entries.find((one) => one.id === id)
                   if (entry) run(entry)
                 }}
-                renderEmptyState={() =>
-                  isSettled ? <p className="soft">{t('Nothing has this name.')}</p> : null
-                }
+                renderEmptyState={() => (isSettled ? <p className="soft">{t('No results.')}</p> : null)}
               >
                 {entries.map((entry) => (
                   <Line key={entry.id} entry={entry} />

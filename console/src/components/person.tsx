@@ -13,7 +13,6 @@ const kinds: Readonly<Record<Session['person']['kind'], string>> = {
   unknown: '',
 }
 
-/** How the person came, for the page of a session. */
 export const ways: Readonly<Record<string, string>> = {
   ssh: msg('plain ssh'),
   browser: msg('the terminal in the browser'),
@@ -21,14 +20,14 @@ export const ways: Readonly<Record<string, string>> = {
 }
 
 export const methods: Readonly<Record<string, string>> = {
-  password: msg('password of the device'),
+  password: msg('device password'),
   publickey: msg('public key'),
   certificate: msg('certificate'),
 }
 
-/** The name leads to the person's sessions. */
+/** Links to the person's sessions. */
 export function Person({ person }: { person: Session['person'] }) {
-  if (person.kind === 'unknown') return <span className="soft">{t('somebody unknown')}</span>
+  if (person.kind === 'unknown') return <span className="soft">{t('an unknown person')}</span>
   const kind = [
     kinds[person.kind] && t(kinds[person.kind]),
     person.created_by && t('of {created_by}', { created_by: person.created_by }),
@@ -49,13 +48,11 @@ export function Person({ person }: { person: Session['person'] }) {
   )
 }
 
-/**
- * Who did something: people are called what they are called; the administrator of the server is no such name.
- */
+/** People have names of their own; the administrator of the server does not. */
 export const actorName = ({ kind, name }: AuditEntry['actor']): string => (kind === 'admin' ? t(name) : name)
 
 const isKnown = (action: string): action is AuditAction => Object.hasOwn(auditActions, action)
 
-/** The sentence of an action; one that this console does not know is called by its name. */
+/** An action that this console does not know is called by its name. */
 export const actionText = (action: string): string =>
   isKnown(action) ? t(auditActions[action]).replace(/\.$/, '') : action

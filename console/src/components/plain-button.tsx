@@ -11,7 +11,6 @@ export interface ButtonProps extends Omit<
 > {
   kind?: Kind
   small?: boolean
-  /** More classes. */
   look?: string
   isDisabled?: boolean
   isPending?: boolean
@@ -50,3 +49,8 @@ export function Button({
     </button>
   )
 }
+
+export const QuietButton = (props: Omit<ButtonProps, 'kind'>) => <Button kind="quiet" {...props} />
+export const SmallButton = (props: Omit<ButtonProps, 'kind' | 'small'>) => (
+  <Button kind="quiet" small {...props} />
+)

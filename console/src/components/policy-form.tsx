@@ -1,8 +1,8 @@
-// What a namespace forbids in sessions. The server checks destinations; its sentence names the
+// The restrictions of a namespace on sessions. The server checks destinations; its sentence names the
 // one that is wrong.
 import type { Policy } from '@hawser/contract/policies'
 import { api } from '../api.ts'
-import { showSaved, useNamespaceQuery } from '../namespace-query.ts'
+import { showSaved, useBodyQuery } from '../namespace-query.ts'
 import { Area, Choice, Field, Tick, verbatim } from './form.tsx'
 import { GuardedForm } from './guarded-form.tsx'
 import { Panel } from './page.tsx'
@@ -13,12 +13,12 @@ const listed = (text = ''): string[] => text.split(/[\s,]+/).filter(Boolean)
 const ruleOf = (text: string | undefined): Policy['forwards'] => (text === 'forbid' ? 'forbid' : 'allow')
 
 export function PolicyPanel() {
-  const policy = useNamespaceQuery(['policy'], async () => (await api.policies.get()).body)
+  const policy = useBodyQuery(['policy'], () => api.policies.get())
   return (
     <Panel title={t('Policy')}>
       <p className="soft">
         {t(
-          'What is forbidden in sessions, from the moment it is saved. Whoever has a shell can still do what the user may do on the device.',
+          'Restricts what sessions can do, as soon as it is saved. A person with a shell can still do whatever the user can do on the device.',
         )}
       </p>
       <QueryContent query={policy}>{(known) => <PolicyForm policy={known} />}</QueryContent>
@@ -27,6 +27,10 @@ export function PolicyPanel() {
 }
 
 function PolicyForm({ policy }: { policy: Policy }) {
+  const options = [
+    ['allow', t('allow all, except')],
+    ['forbid', t('forbid all, except')],
+  ] as const
   return (
     <GuardedForm
       compact
@@ -42,7 +46,7 @@ function PolicyForm({ policy }: { policy: Policy }) {
             subsystem_exceptions: listed(names),
           },
         })
-        await showSaved(t('The policy is saved.'))
+        await showSaved(t('The policy was saved.'))
       }}
     >
       <Tick label={t('Forbid uploads')} name="uploads" defaultChecked={!policy.uploads} />
@@ -51,10 +55,7 @@ function PolicyForm({ policy }: { policy: Policy }) {
         label={t('Forwarded connections')}
         name="forwards"
         defaultValue={policy.forwards}
-        options={[
-          ['allow', t('allow all, except')],
-          ['forbid', t('forbid all, except')],
-        ]}
+        options={options}
       />
       <Area
         label={t('Destinations')}
@@ -63,24 +64,16 @@ function PolicyForm({ policy }: { policy: Policy }) {
         defaultValue={policy.forward_exceptions.join('\n')}
         spellCheck={false}
         hint={t(
-          'host:port, one in a line, as db.internal:5432, *.internal:* or 10.0.*:8000-8999; unix: and a path for sockets.',
+          'One host:port per line, for example db.internal:5432, *.internal:* or 10.0.*:8000-8999. Use unix: and a path for sockets.',
         )}
       />
-      <Choice
-        label={t('Subsystems')}
-        name="subsystems"
-        defaultValue={policy.subsystems}
-        options={[
-          ['allow', t('allow all, except')],
-          ['forbid', t('forbid all, except')],
-        ]}
-      />
+      <Choice label={t('Subsystems')} name="subsystems" defaultValue={policy.subsystems} options={options} />
       <Field
-        label={t('Names of subsystems')}
+        label={t('Subsystem names')}
         name="names"
         defaultValue={policy.subsystem_exceptions.join(' ')}
         {...verbatim}
-        hint={t('With spaces between, as sftp.')}
+        hint={t('Separate names with spaces, for example sftp.')}
       />
     </GuardedForm>
   )

@@ -59,7 +59,7 @@ function read(rows: boolean[][]): string {
     ...[0, 1, 2, 3, 4, 5, 7, 8].map((x) => dark(x, 8)),
     ...[7, 5, 4, 3, 2, 1, 0].map((y) => dark(8, y)),
   ].join('')
-  // And the copy beside the other two.
+  // The copy next to the other two.
   const copy = [
     ...[1, 2, 3, 4, 5, 6, 7].map((n) => dark(8, size - n)),
     ...[8, 7, 6, 5, 4, 3, 2, 1].map((n) => dark(size - n, 8)),

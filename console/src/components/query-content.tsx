@@ -3,7 +3,7 @@
 import type { UseQueryResult } from '@tanstack/react-query'
 import type { ReactNode } from 'react'
 import { errorText } from '../error-text.ts'
-import { Button } from './button.tsx'
+import { Button, QuietButton, SmallButton } from './button.tsx'
 import type { Act } from './one-at-a-time.ts'
 import { t } from '../language/language.ts'
 
@@ -22,11 +22,7 @@ export function ErrorNotice({ error, again }: { error: unknown; again?: Act }) {
   return (
     <div className="says" role="alert">
       <p>{errorText(error)}</p>
-      {again && (
-        <Button kind="quiet" small onPress={again}>
-          {t('Try again')}
-        </Button>
-      )}
+      {again && <SmallButton onPress={again}>{t('Try again')}</SmallButton>}
     </div>
   )
 }
@@ -73,10 +69,8 @@ export function QueryList<T>({ query, label, empty, row, page }: QueryListProps<
       {({ body, total }) => (
         <>
           {body.length === 0 && page && page.number > 1 ? (
-            <Empty title={t('There is no page {number}.', { number: page.number })}>
-              <Button kind="quiet" onPress={() => page.turn(1)}>
-                {t('To the first page')}
-              </Button>
+            <Empty title={t('Page {number} does not exist.', { number: page.number })}>
+              <QuietButton onPress={() => page.turn(1)}>{t('To the first page')}</QuietButton>
             </Empty>
           ) : body.length === 0 ? (
             empty

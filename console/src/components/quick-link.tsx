@@ -20,7 +20,7 @@ const hrefOf = (destination: Destination): string =>
     ? destination.to.replace('$uid', destination.params.uid)
     : `${destination.to}?tag=${encodeURIComponent(destination.search.tag)}`
 
-/** Of a press that is to open the page here and now, not in another tab. */
+/** Whether a press opens the page in this tab. */
 const isPlain = ({ button, metaKey, ctrlKey, shiftKey, altKey }: MouseEvent): boolean =>
   button === 0 && !metaKey && !ctrlKey && !shiftKey && !altKey
 

@@ -20,7 +20,7 @@ export function RefusedLogins({ search }: { search: SessionsSearch }) {
   if (!may)
     return (
       <Panel>
-        <Empty title={t('Administrators of the namespace see which logins were refused.')} />
+        <Empty title={t('Only administrators of the namespace can see refused logins.')} />
       </Panel>
     )
   return <Refusals search={search} />
@@ -40,7 +40,7 @@ function Refusals({ search }: { search: SessionsSearch }) {
       <QueryList
         query={refusals}
         label={t('Refused logins')}
-        empty={<Empty title={t('No login was refused, as far as these filters go.')} />}
+        empty={<Empty title={t('No refused logins match these filters.')} />}
         page={{ number: page, size: page_size, turn: setPage }}
         row={(one) => <RefusalRow key={one.reference} refusal={one} />}
       />

@@ -1,4 +1,4 @@
-// What a firewall rule would do, said while it is written: how many devices it is about, which recent
+// The effect of a firewall rule, shown while it is written: how many devices it is about, which recent
 // sessions it would have refused, and whose they were. The server has the last word: it orders rules by their
 // priority, and another rule may decide before this one.
 import type { Device } from '@hawser/contract/devices'
@@ -13,15 +13,14 @@ import { t, tn } from '../language/language.ts'
 
 const page_size = 100
 const mostPages = 10
-/**
- * The longest pattern that the browser tries; longer ones, and those it cannot read, are left to the server.
- */
+/** Longer patterns, and those that the browser cannot read, are left to the server. */
 const longestPattern = 256
 
 type Test = (text: string) => boolean
 
 /**
- * The server's patterns are RE2's. What the browser reads otherwise, or could be stalled by, is not tried.
+ * The server's patterns are RE2's. Those that the browser reads differently, or could be stalled by, are not
+ * tried.
  */
 export function testOf(pattern: string): Test | undefined {
   if (pattern === '.*' || pattern === '') return () => true
@@ -35,11 +34,11 @@ export function testOf(pattern: string): Test | undefined {
 }
 
 const nameOf = ({ person, username }: Session): string =>
-  person.kind === 'unknown' ? t('somebody as {username}', { username }) : person.name
+  person.kind === 'unknown' ? t('someone as {username}', { username }) : person.name
 
 const accepted = { status: 'accepted', sort_by: 'name', order_by: 'asc' } as const
 
-/** Every accepted device, or the first thousand. `total` counts them all. */
+/** Or the first thousand. `total` counts all accepted devices. */
 async function someDevices(): Promise<{ body: Device[]; total: number }> {
   const found: Device[] = []
   for (let page = 1; ; page += 1) {
@@ -74,7 +73,7 @@ export function RulePreview({ values }: { values: Values }) {
           : api.devices.list({ query: { ...accepted, per_page: 3, ...(tags ? taggedWith(tags) : {}) } }),
     false,
   )
-  // Those of the choice before would be counted wrongly.
+  // Devices of the previous choice would be counted wrongly.
   const devices = asked.isPlaceholderData ? undefined : asked.data
   const sessions = useNamespaceQuery(
     ['rule preview sessions'],
@@ -88,7 +87,7 @@ export function RulePreview({ values }: { values: Values }) {
     return (
       <p className="note" role="status">
         {t(
-          'What this rule would refuse cannot be told before it is saved: the browser cannot try one of its patterns.',
+          'The effect of this rule is not known until it is saved: the browser cannot evaluate one of its patterns.',
         )}
       </p>
     )
@@ -106,11 +105,7 @@ export function RulePreview({ values }: { values: Values }) {
   const denies = action === 'deny'
   const all = everything && testAll(source_ip) && testAll(username)
   return (
-    <div
-      className={denies && count > 0 ? 'says' : 'note'}
-      role="status"
-      aria-label={t('What the rule would do')}
-    >
+    <div className={denies && count > 0 ? 'says' : 'note'} role="status" aria-label={t('Effect of the rule')}>
       {denies && all && (
         <p>
           <strong>{t('This rule locks everybody out of every device.')}</strong>
@@ -118,26 +113,26 @@ export function RulePreview({ values }: { values: Values }) {
       )}
       <p>
         {count === 0
-          ? t('No accepted device fits it now.')
-          : tn(count, 'It is about {count} device: {names}', 'It is about {count} devices: {names}', {
+          ? t('No accepted device matches it now.')
+          : tn(count, 'Applies to {count} device: {names}', 'Applies to {count} devices: {names}', {
               names: [...fits.slice(0, 3).map(({ name }) => name), ...(count > 3 ? ['…'] : [])].join(', '),
             })}
         {isPart &&
-          ` ${t('Only the first {count} devices were looked at.', { count: number(devices.body.length) })}`}
+          ` ${t('Only the first {count} devices were checked.', { count: number(devices.body.length) })}`}
       </p>
       {sessions.length > 0 && (
         <p>
           {hits.length === 0
-            ? t('None of the last {count} sessions fits it.', { count: sessions.length })
+            ? t('None of the last {count} sessions matches it.', { count: sessions.length })
             : t(
                 denies
-                  ? 'Of the last {count} sessions it would have refused {hits}: {people}.'
-                  : 'Of the last {count} sessions it would have allowed {hits}: {people}.',
+                  ? 'Of the last {count} sessions, it would have refused {hits}: {people}.'
+                  : 'Of the last {count} sessions, it would have allowed {hits}: {people}.',
                 { count: sessions.length, hits: hits.length, people: some(people) },
               )}
           {denies &&
             live > 0 &&
-            ` ${tn(live, '{count} of them is live; they go on.', '{count} of them are live; they go on.')}`}
+            ` ${tn(live, '{count} of them is still running and stays open.', '{count} of them are still running and stay open.')}`}
         </p>
       )}
     </div>

@@ -3,7 +3,10 @@ import { useEffect, useState } from 'react'
 
 type Screen = 'small' | 'medium' | 'large'
 
-/** The first as in the style sheets; the second leaves a table of devices beside the navigation room for its tags. */
+/**
+ * The first is that of the style sheets; the second leaves a table of devices room for its tags next to the
+ * navigation.
+ */
 const [small, medium] = [matchMedia('(max-width: 46rem)'), matchMedia('(max-width: 72rem)')]
 
 export function useScreen(): Screen {

@@ -3,7 +3,6 @@
 import { useState, type ReactNode } from 'react'
 import type { Session } from '@hawser/contract/sessions'
 import { api } from '../api.ts'
-import { showSaved } from '../namespace-query.ts'
 import { ConfirmDialog, type Confirmation } from './dialog.tsx'
 import { t } from '../language/language.ts'
 
@@ -21,23 +20,19 @@ export function useSessionActions(session: Session): {
     close: () =>
       setQuestion({
         title: t('Close this session?'),
-        says: t('{session} is cut off at once.', { session: whose(session) }),
+        says: t('{session} ends immediately.', { session: whose(session) }),
         yes: t('Close it'),
-        no: t('Leave it open'),
-        act: async () => {
-          await api.sessions.close({ params, body: { device: session.device_uid } })
-          await showSaved(t('The session is closed.'))
-        },
+        no: t('Keep it open'),
+        act: () => api.sessions.close({ params, body: { device: session.device_uid } }),
+        done: t('The session was closed.'),
       }),
     removeRecording: () =>
       setQuestion({
         title: t('Delete the recording?'),
-        says: t('What the session showed is gone for good. That the session was there stays known.'),
+        says: t('This permanently deletes what the session showed. The session itself stays in the list.'),
         yes: t('Delete it for good'),
-        act: async () => {
-          await api.sessions.removeRecording({ params })
-          await showSaved(t('The recording is deleted.'))
-        },
+        act: () => api.sessions.removeRecording({ params }),
+        done: t('The recording was deleted.'),
       }),
     dialogs: question && <ConfirmDialog question={question} close={() => setQuestion(undefined)} />,
   }

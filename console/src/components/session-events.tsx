@@ -1,9 +1,9 @@
-// What happened in a session beside its terminal: files, commands and forwarded connections.
+// The events of a session outside of its terminal: files, commands and forwarded connections.
 import { useState } from 'react'
 import type { SessionEvent } from '@hawser/contract/session-events'
 import { api } from '../api.ts'
-import { useNamespaceQuery } from '../namespace-query.ts'
-import { Button } from './button.tsx'
+import { useBodyQuery } from '../namespace-query.ts'
+import { SmallButton } from './button.tsx'
 import { Panel } from './page.tsx'
 import { QueryContent } from './query-content.tsx'
 import { Pill, When } from './status.tsx'
@@ -25,11 +25,11 @@ const words: Readonly<Record<SessionEvent['kind'], string>> = {
   link: msg('linked {subject}'),
   change: msg('changed {subject}'),
   copy: msg('copied {subject}'),
-  request: msg('asked for {subject}'),
+  request: msg('requested {subject}'),
   forward: msg('connected to {subject}'),
   listen: msg('let the device listen on {subject}'),
-  'remote-forward': msg('was connected to from {subject}'),
-  unread: msg('could not be followed any more: {subject}'),
+  'remote-forward': msg('received a connection from {subject}'),
+  unread: msg('could no longer be tracked: {subject}'),
   more: msg('and more: {subject}'),
 }
 
@@ -38,28 +38,27 @@ const sizeText = (bytes: number): string =>
 
 export function SessionEvents({ uid }: { uid: string }) {
   const [limit, setLimit] = useState(few)
-  const found = useNamespaceQuery(
-    ['session events', uid, limit],
-    async () => (await api.sessions.events({ params: { uid }, query: { limit } })).body,
+  const found = useBodyQuery(['session events', uid, limit], () =>
+    api.sessions.events({ params: { uid }, query: { limit } }),
   )
   return (
     <QueryContent query={found}>
       {({ events, next }) =>
         events.length === 0 ? null : (
           <Panel title={t('Files, commands and forwards')}>
-            <ul className={limit === few ? 'rows' : 'rows scrolled'} aria-label={t('What happened in it')}>
+            <ul className={limit === few ? 'rows' : 'rows scrolled'} aria-label={t('Events')}>
               {events.map((event) => (
                 <EventRow key={event.seq} event={event} />
               ))}
             </ul>
             {next !== null && limit === few && (
-              <Button kind="quiet" small onPress={() => setLimit(all)}>
-                {t('Show all')}
-              </Button>
+              <SmallButton onPress={() => setLimit(all)}>{t('Show all')}</SmallButton>
             )}
             {next !== null && limit === all && (
               <p className="soft">
-                {t('The first {count}; hawser sessions events shows the others.', { count: all })}
+                {t('The first {count} are shown; run hawser sessions events for all of them.', {
+                  count: all,
+                })}
               </p>
             )}
           </Panel>

@@ -1,12 +1,14 @@
 // The filters of the lists of sessions and of refused logins: the fields, and a chip for each filter that is
 // set, which removes it. All of them are in the address.
 import { Link, useNavigate } from '@tanstack/react-router'
+import { defined } from '@hawser/contract/defined'
 import { refusalSentences } from '@hawser/contract/logins'
 import { sessionMethods } from '@hawser/contract/sessions'
-import { api, useMe } from '../api.ts'
+import { api } from '../api.ts'
 import { inFull } from '../language/format.ts'
 import { t } from '../language/language.ts'
-import { useNamespaceQuery } from '../namespace-query.ts'
+import { Options } from './form.tsx'
+import { useNamespace, useNamespaceQuery } from '../namespace-query.ts'
 import { readSessionsSearch, type SessionsSearch } from '../session-search.ts'
 import { Icon } from './icon.tsx'
 import { NameField } from './name-field.tsx'
@@ -16,11 +18,7 @@ import { rangeWords, TimeRange } from './time-range.tsx'
 type Change = { [K in keyof SessionsSearch]?: SessionsSearch[K] | undefined }
 
 /** Without the filters: which tab it is. */
-const tabOf = ({ live, past, refused }: SessionsSearch): SessionsSearch => ({
-  ...(live ? { live } : {}),
-  ...(past ? { past } : {}),
-  ...(refused ? { refused } : {}),
-})
+const tabOf = ({ live, past, refused }: SessionsSearch): SessionsSearch => defined({ live, past, refused })
 
 export function SessionFilters({ search }: { search: SessionsSearch }) {
   const navigate = useNavigate({ from: '/sessions' })
@@ -58,12 +56,8 @@ function Who({ search, look }: PartProps) {
             look({ method: sessionMethods.find((one) => one === event.currentTarget.value) })
           }
         >
-          <option value="">{t('Any way in')}</option>
-          {sessionMethods.map((one) => (
-            <option key={one} value={one}>
-              {t(methods[one] ?? one)}
-            </option>
-          ))}
+          <option value="">{t('Any login method')}</option>
+          <Options options={sessionMethods.map((one) => [one, t(methods[one] ?? one)])} />
         </select>
       </div>
       <div className="pick">
@@ -92,19 +86,15 @@ function Reason({ search, look }: PartProps) {
         onChange={(event) => look({ reason: event.currentTarget.value || undefined })}
       >
         <option value="">{t('Any reason')}</option>
-        {Object.entries(refusalSentences).map(([reason, sentence]) => (
-          <option key={reason} value={reason}>
-            {t(sentence)}
-          </option>
-        ))}
+        <Options
+          options={Object.entries(refusalSentences).map(([reason, sentence]) => [reason, t(sentence)])}
+        />
       </select>
     </div>
   )
 }
 
-/** The filters that are set, in words. */
 function useChips(search: SessionsSearch): { text: string; without: Change }[] {
-  const { tenant } = useMe()
   const { person, device, method, recorded, reason, since, from, until } = search
   const name = useNamespaceQuery(
     ['filtered-device', device ?? ''],
@@ -112,11 +102,7 @@ function useChips(search: SessionsSearch): { text: string; without: Change }[] {
       device === undefined ? undefined : (await api.devices.get({ params: { uid: device } })).body.name,
     false,
   ).data
-  const members = useNamespaceQuery(
-    ['namespace'],
-    async () => (await api.namespaces.get({ params: { tenant } })).body,
-    false,
-  ).data?.members
+  const members = useNamespace(false).data?.members
   const chips: { text: string; without: Change }[] = []
   if (person !== undefined && !search.refused)
     chips.push({

@@ -2,6 +2,7 @@
 // a button to take each back.
 import { useQuery } from '@tanstack/react-query'
 import { useState } from 'react'
+import { defined } from '@hawser/contract/defined'
 import {
   invitationPage,
   longestInvitation_min,
@@ -9,15 +10,14 @@ import {
   type SessionInvitation,
 } from '@hawser/contract/session-invitations'
 import { api, refetch_ms } from '../api.ts'
-import { errorText } from '../error-text.ts'
 import { t } from '../language/language.ts'
 import { inFull } from '../language/format.ts'
-import { Button } from './button.tsx'
+import { attempt } from '../namespace-query.ts'
+import { Button, QuietButton, SmallButton } from './button.tsx'
 import { Copyable } from './copy.tsx'
 import { Dialog } from './dialog.tsx'
 import { Choice, Field, Form, verbatim } from './form.tsx'
 import { Icon } from './icon.tsx'
-import { showToast } from './toast.tsx'
 
 export function InviteButton({ uid, small = false }: { uid: string; small?: boolean }) {
   const [isOpen, setOpen] = useState(false)
@@ -27,7 +27,7 @@ export function InviteButton({ uid, small = false }: { uid: string; small?: bool
         kind={small ? 'bare' : 'quiet'}
         small={small}
         aria-label={t('Invite someone')}
-        {...(small ? { title: t('Invite someone') } : {})}
+        {...defined({ title: small ? t('Invite someone') : undefined })}
         onPress={() => setOpen(true)}
       >
         <Icon name="invite" /> <span className="word">{t('Invite someone')}</span>
@@ -50,9 +50,7 @@ function InviteDialog({ uid, close }: { uid: string; close: () => void }) {
     refetchInterval: refetch_ms,
   })
   const revoke = async (id: string): Promise<void> => {
-    await api.sessions
-      .uninvite({ params: { uid, id } })
-      .catch((error: unknown) => showToast(errorText(error)))
+    await attempt(() => api.sessions.uninvite({ params: { uid, id } }))
     setMade(undefined)
     await open.refetch()
   }
@@ -62,21 +60,26 @@ function InviteDialog({ uid, close }: { uid: string; close: () => void }) {
         <>
           <p>
             {made.to === ''
-              ? t('For whoever opens it first, until {moment}. It is shown only now.', { moment: made.ends })
-              : t('For {name}, until {moment}. It is shown only now.', { name: made.to, moment: made.ends })}
+              ? t('For the first person to open it, until {moment}. The link is shown only once.', {
+                  moment: made.ends,
+                })
+              : t('For {name}, until {moment}. The link is shown only once.', {
+                  name: made.to,
+                  moment: made.ends,
+                })}
           </p>
           <Copyable text={made.link} name={t('the link')} />
         </>
       ) : (
         <Form
-          submit={t('Make a link')}
+          submit={t('Create a link')}
           send={async ({ to = '', mode, minutes }) => {
             const { body } = await api.sessions.invite({
               params,
               body: {
                 mode: mode === 'join' ? 'join' : 'watch',
                 valid_minutes: Number(minutes),
-                ...(to === '' ? {} : { to }),
+                ...(to && { to }),
               },
             })
             const link = `${location.origin}${invitationPage}#${body.token}`
@@ -85,15 +88,17 @@ function InviteDialog({ uid, close }: { uid: string; close: () => void }) {
           }}
         >
           <Field
-            label={t('For whom')}
+            label={t('Person to invite')}
             name="to"
             {...verbatim}
             autoFocus
             minLength={3}
-            hint={t('A user name or an e-mail address. Left empty, it is for whoever opens the link first.')}
+            hint={t(
+              'A username or an e-mail address. Leave empty to invite the first person who opens the link.',
+            )}
           />
           <Choice
-            label={t('To')}
+            label={t('Permission')}
             name="mode"
             options={[
               ['watch', t('watch')],
@@ -101,7 +106,7 @@ function InviteDialog({ uid, close }: { uid: string; close: () => void }) {
             ]}
           />
           <Choice
-            label={t('Good for')}
+            label={t('Valid for')}
             name="minutes"
             defaultValue={String(usualInvitation_min)}
             options={lifetimes.map((minutes) => [String(minutes), lifetimeOf(minutes)] as const)}
@@ -115,23 +120,15 @@ function InviteDialog({ uid, close }: { uid: string; close: () => void }) {
             {open.data.map((one) => (
               <li key={one.id} className="acts">
                 <span>{sentenceOf(one)}</span>
-                <Button kind="quiet" small onPress={() => revoke(one.id)}>
-                  {t('Revoke')}
-                </Button>
+                <SmallButton onPress={() => revoke(one.id)}>{t('Revoke')}</SmallButton>
               </li>
             ))}
           </ul>
         </>
       )}
       <div className="acts">
-        {made && (
-          <Button kind="quiet" onPress={() => setMade(undefined)}>
-            {t('Another one')}
-          </Button>
-        )}
-        <Button kind="quiet" onPress={close}>
-          {t('Done')}
-        </Button>
+        {made && <QuietButton onPress={() => setMade(undefined)}>{t('Invite someone else')}</QuietButton>}
+        <QuietButton onPress={close}>{t('Done')}</QuietButton>
       </div>
     </Dialog>
   )
@@ -139,8 +136,8 @@ function InviteDialog({ uid, close }: { uid: string; close: () => void }) {
 
 function sentenceOf({ to, used_by, mode, expires_at }: SessionInvitation): string {
   const values = { name: used_by ?? to, moment: inFull(expires_at), what: whatFor(mode) }
-  if (used_by !== null) return t('{name} has it: {what}, until {moment}', values)
-  if (to === '') return t('For whoever opens it first: {what}, until {moment}', values)
+  if (used_by !== null) return t('Accepted by {name}: {what}, until {moment}', values)
+  if (to === '') return t('For the first person to open it: {what}, until {moment}', values)
   return t('For {name}: {what}, until {moment}', values)
 }
 

@@ -1,6 +1,5 @@
 // Where one is signed in, on the page of the profile: each browser and program, and how to end it.
 import { useQuery } from '@tanstack/react-query'
-import { useState } from 'react'
 import type { SignIn } from '@hawser/contract/sign-ins'
 import { api, queryClient, refetch_ms } from '../api.ts'
 import { auth } from '../auth.ts'
@@ -9,9 +8,10 @@ import { inFull } from '../language/format.ts'
 import { t, tn } from '../language/language.ts'
 import { said } from '../language/said.ts'
 import { Button } from './button.tsx'
-import { ConfirmDialog } from './dialog.tsx'
+import { ConfirmButton } from './dialog-button.tsx'
 import { Panel } from './page.tsx'
 import { QueryContent } from './query-content.tsx'
+import { Row } from './row.tsx'
 import { showToast } from './toast.tsx'
 
 const key = ['sign-ins']
@@ -22,21 +22,37 @@ export function SignInsPanel() {
     queryFn: async () => (await api.signIns.list()).body,
     refetchInterval: refetch_ms,
   })
-  const [asking, setAsking] = useState(false)
   const others = (query.data ?? []).filter(({ current }) => !current).length
   return (
     <Panel
       title={t('Where you are signed in')}
       acts={
         others > 0 && (
-          <Button small kind="danger" onPress={() => setAsking(true)}>
+          <ConfirmButton
+            small
+            kind="danger"
+            question={{
+              title: t('End all other sign-ins?'),
+              says: t(
+                'Those browsers and programs are signed out immediately, including open browser terminals.',
+              ),
+              yes: t('End them'),
+              act: async () => {
+                const { body } = await api.signIns.endOthers()
+                await queryClient.invalidateQueries({ queryKey: key })
+                showToast(tn(body.ended, 'One sign-in has ended.', '{count} sign-ins have ended.'))
+              },
+            }}
+          >
             {t('End all others')}
-          </Button>
+          </ConfirmButton>
         )
       }
     >
       <p className="soft">
-        {t('End what you do not know, and choose a new password then. API keys are no sign-ins; they go on.')}
+        {t(
+          'End any sign-in you do not recognize, then choose a new password. API keys are not sign-ins and stay valid.',
+        )}
       </p>
       <QueryContent query={query}>
         {(signIns) => (
@@ -47,21 +63,6 @@ export function SignInsPanel() {
           </ul>
         )}
       </QueryContent>
-      {asking && (
-        <ConfirmDialog
-          close={() => setAsking(false)}
-          question={{
-            title: t('End all other sign-ins?'),
-            says: t('Whoever uses them is signed out at once, also in terminals that are open in a browser.'),
-            yes: t('End them'),
-            act: async () => {
-              const { body } = await api.signIns.endOthers()
-              await queryClient.invalidateQueries({ queryKey: key })
-              showToast(tn(body.ended, 'One sign-in has ended.', '{count} sign-ins have ended.'))
-            },
-          }}
-        />
-      )}
     </Panel>
   )
 }
@@ -89,18 +90,18 @@ function SignInRow({ signIn }: { signIn: SignIn }) {
     }
   }
   return (
-    <li className="row">
-      <div className="about">
-        <p className="name" title={agent}>
+    <Row
+      name={
+        <span title={agent}>
           <strong>{client}</strong> {current && <span className="soft">{t('(this one)')}</span>}
-        </p>
-        <p className="facts">
-          {used_from === source
-            ? t('since {moment} from {address}; last used {used}', moments)
-            : t('since {moment} from {address}; last used {used} from {last}', moments)}
-        </p>
-      </div>
-      <div className="acts">
+        </span>
+      }
+      facts={
+        used_from === source
+          ? t('since {moment} from {address}; last used {used}', moments)
+          : t('since {moment} from {address}; last used {used} from {last}', moments)
+      }
+      acts={
         <Button
           kind="quiet"
           small
@@ -113,7 +114,7 @@ function SignInRow({ signIn }: { signIn: SignIn }) {
         >
           {current ? t('Sign out') : t('End')}
         </Button>
-      </div>
-    </li>
+      }
+    />
   )
 }

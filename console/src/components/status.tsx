@@ -8,19 +8,17 @@ import { QuickLink } from './quick-link.tsx'
 export { inFull } from '../language/format.ts'
 
 /**
- * The shape of a state: a disc for online, a ring for offline, a diamond for waiting, a square for rejected.
- * Colour and shape are never the only signs: the word stands beside them.
+ * Disc: online, ring: offline, diamond: waiting, square: rejected. A word always stands next to the shape.
  */
-export function Lamp({ on, state }: { on: boolean; state?: string }) {
+export function Lamp({ on, state }: { on: boolean; state?: string | undefined }) {
   return <span className="lamp" data-on={on} data-state={state} aria-hidden="true" />
 }
 
-/** The state of a device: colour, shape and word. */
 export function DeviceState({ device: { status, online, last_seen } }: { device: Device }) {
   const accepted = status === 'accepted'
   return (
     <span className="state">
-      <Lamp on={accepted && online} {...(accepted ? {} : { state: status })} />
+      <Lamp on={accepted && online} state={accepted ? undefined : status} />
       {accepted ? (
         online ? (
           t('Online')
@@ -60,7 +58,7 @@ export function Pill({ tone = 'plain', children }: { tone?: Tone; children: Reac
   )
 }
 
-/** A relative time; the tooltip has the full date. */
+/** The tooltip has the full date. */
 export function When({ at }: { at: string }) {
   return (
     <time dateTime={at} title={inFull(at)}>
@@ -69,7 +67,7 @@ export function When({ at }: { at: string }) {
   )
 }
 
-/** The name of a system, as short as it stays clear: tables have little room. */
+/** Short but clear: tables have little room. */
 export const systemName = ({ pretty_name, id }: Device['info']): string =>
   isolated((pretty_name || id).replace(' GNU/Linux ', ' '))
 

@@ -1,6 +1,7 @@
 // The choice of a span of time above a list: one that ends now, or from one moment until another.
 import { useState } from 'react'
 import { msg, t } from '../language/language.ts'
+import { Options } from './form.tsx'
 import { quickRanges, type QuickRange, type TimeSpan } from '../search-params.ts'
 
 export const rangeWords: Readonly<Record<QuickRange, string>> = {
@@ -10,7 +11,7 @@ export const rangeWords: Readonly<Record<QuickRange, string>> = {
   '30d': msg('Last 30 days'),
 }
 
-/** The moment of a field for a local date and time, as the address has it; undefined: the field is empty. */
+/** From the local date and time of a field; undefined: the field is empty. */
 const fromLocal = (value: string): string | undefined =>
   value === '' || Number.isNaN(Date.parse(value)) ? undefined : new Date(value).toISOString()
 
@@ -19,6 +20,19 @@ function toLocal(moment: string | undefined): string {
   const at = new Date(moment)
   return new Date(at.getTime() - at.getTimezoneOffset() * 60_000).toISOString().slice(0, 16)
 }
+
+const moment = (label: string, value: string | undefined, look: (value: string | undefined) => void) => (
+  <div className="pick">
+    <input
+      key={`${label} ${value ?? ''}`}
+      type="datetime-local"
+      aria-label={label}
+      defaultValue={toLocal(value)}
+      onBlur={(event) => look(fromLocal(event.currentTarget.value))}
+      onKeyDown={(event) => event.key === 'Enter' && look(fromLocal(event.currentTarget.value))}
+    />
+  </div>
+)
 
 interface TimeRangeProps {
   search: TimeSpan
@@ -42,40 +56,16 @@ export function TimeRange({ search, look }: TimeRangeProps) {
           }}
         >
           <option value="">{t('Any time')}</option>
-          {(Object.keys(quickRanges) as QuickRange[]).map((range) => (
-            <option key={range} value={range}>
-              {t(rangeWords[range])}
-            </option>
-          ))}
+          <Options
+            options={(Object.keys(quickRanges) as QuickRange[]).map((range) => [range, t(rangeWords[range])])}
+          />
           <option value="other">{t('From … until …')}</option>
         </select>
       </div>
       {chosen === 'other' && (
         <>
-          <div className="pick">
-            <input
-              key={`from ${from ?? ''}`}
-              type="datetime-local"
-              aria-label={t('From')}
-              defaultValue={toLocal(from)}
-              onBlur={(event) => look({ from: fromLocal(event.currentTarget.value) })}
-              onKeyDown={(event) =>
-                event.key === 'Enter' && look({ from: fromLocal(event.currentTarget.value) })
-              }
-            />
-          </div>
-          <div className="pick">
-            <input
-              key={`until ${until ?? ''}`}
-              type="datetime-local"
-              aria-label={t('Until')}
-              defaultValue={toLocal(until)}
-              onBlur={(event) => look({ until: fromLocal(event.currentTarget.value) })}
-              onKeyDown={(event) =>
-                event.key === 'Enter' && look({ until: fromLocal(event.currentTarget.value) })
-              }
-            />
-          </div>
+          {moment(t('From'), from, (from) => look({ from }))}
+          {moment(t('Until'), until, (until) => look({ until }))}
         </>
       )}
     </>

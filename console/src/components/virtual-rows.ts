@@ -2,8 +2,8 @@
 // direction to scroll in; rows outside of the screen are not rendered, and take their room by two empty rows.
 import { useEffect, useState, type RefObject } from 'react'
 
-/** Rows beside the screen that are rendered, too, so that scrolling shows no gap. */
-const beside = 8
+/** Extra rows above and below the screen, so that scrolling shows no gap. */
+const extra = 8
 
 export interface Shown {
   readonly first: number
@@ -15,8 +15,8 @@ export function useShownRows(body: RefObject<HTMLElement | null>, height: number
   useEffect(() => {
     const look = () => {
       const top = body.current?.getBoundingClientRect().top ?? 0
-      const first = Math.max(0, Math.floor(-top / height) - beside)
-      const last = Math.ceil((innerHeight - top) / height) + beside
+      const first = Math.max(0, Math.floor(-top / height) - extra)
+      const last = Math.ceil((innerHeight - top) / height) + extra
       setShown((before) => (before.first === first && before.last === last ? before : { first, last }))
     }
     look()

@@ -1,5 +1,5 @@
 // Dates, times, durations and quantities as the language and the region of the person write them. A moment is
-// shown in the time zone of the browser, whose name stands beside it.
+// shown in the time zone of the browser, whose name stands next to it.
 import { language, locale, msg, t } from './language.ts'
 
 const formats = new Map<string, Intl.DateTimeFormat>()
@@ -11,7 +11,7 @@ function dateFormat(options: Intl.DateTimeFormatOptions): Intl.DateTimeFormat {
   return format
 }
 
-/** German writes 17.11.2026; English names the month, which does not depend on the side of the ocean. */
+/** German writes 17.11.2026; English names the month, which reads the same on both sides of the ocean. */
 const dayParts = (): Intl.DateTimeFormatOptions =>
   language() === 'de'
     ? { day: '2-digit', month: '2-digit', year: 'numeric' }
@@ -25,7 +25,7 @@ export const inFull = (moment: Moment): string =>
     new Date(moment),
   )
 
-/** The same, for what happened: two events may be in one minute. */
+/** For events, of which two may be in one minute. */
 export const toTheSecond = (moment: Moment): string =>
   dateFormat({
     ...dayParts(),
@@ -35,21 +35,19 @@ export const toTheSecond = (moment: Moment): string =>
     timeZoneName: 'short',
   }).format(new Date(moment))
 
-/** A day in the time zone of the browser. */
 export const day = (moment: Moment): string => dateFormat(dayParts()).format(new Date(moment))
 
 /** A day in words: Tuesday, November 17, 2026. */
 export const longDay = (moment: Moment): string => dateFormat({ dateStyle: 'full' }).format(new Date(moment))
 
-/** A time of the day. */
 export const clockTime = (moment: Moment): string =>
   dateFormat({ timeStyle: 'short' }).format(new Date(moment))
 
-/** A day of the calendar as the server counts it, in UTC. */
+/** In UTC, as the server counts days. */
 export const calendarDay = (moment: Moment): string =>
   dateFormat({ ...dayParts(), timeZone: 'UTC' }).format(new Date(moment))
 
-/** The same in short: 17 Nov. */
+/** In short: 17 Nov. */
 export const shortDay = (moment: Moment): string =>
   dateFormat({ day: 'numeric', month: 'short', timeZone: 'UTC' }).format(new Date(moment))
 
@@ -101,7 +99,7 @@ export const number = (value: number, options?: Intl.NumberFormatOptions): strin
 const units = ['', 'kB', 'MB', 'GB', 'TB', 'PB'] as const
 const oneDigit = { minimumFractionDigits: 1, maximumFractionDigits: 1 }
 
-/** As 1.5 GB, in powers of a thousand, as disks and providers of mobile data count. */
+/** As 1.5 GB, in powers of a thousand, like disks and providers of mobile data. */
 export function bytesText(bytes: number): string {
   const power = Math.min(units.length - 1, Math.floor(Math.log10(Math.max(1, bytes)) / 3))
   return power === 0

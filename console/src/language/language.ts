@@ -14,7 +14,6 @@ let shown: Language = 'en'
 let catalogue: Catalogue = {}
 let plurals = new Intl.PluralRules('en')
 
-/** The language of the page. */
 export const language = (): Language => shown
 
 export function setLanguage(to: Language, texts: Catalogue): void {
@@ -23,18 +22,18 @@ export function setLanguage(to: Language, texts: Catalogue): void {
   plurals = new Intl.PluralRules(to)
 }
 
-/** The language of a tag such as `de-AT`, if the console has it. */
+/** For a tag such as `de-AT`; undefined: the console lacks the language. */
 export const languageOf = (tag: string | null): Language | undefined =>
   languages.find((one) => one === tag?.toLowerCase().split('-')[0])
 
-/** The regional form of the language that the browser prefers, for dates and numbers: `de-AT`, `en-US`. */
+/** The browser's regional form of the language, for dates and numbers: `de-AT`, `en-US`. */
 export const locale = (): string =>
   navigator.languages.find((tag) => languageOf(tag) === shown) ?? (shown === 'en' ? 'en-GB' : shown)
 
-/** Marks a text of a table, which `t` is given later. */
+/** Marks a text of a table, which is passed to `t` later. */
 export const msg = <const T extends string>(text: T): T => text
 
-/** A text in the language of the page, with `{name}` replaced by the value of that name. */
+/** In the language of the page, with `{name}` replaced by its value. */
 export function t(text: string, values?: Values): string {
   const translated = (Object.hasOwn(catalogue, text) && catalogue[text]) || text
   return values ? filled(translated, values) : translated
@@ -47,13 +46,13 @@ const turns =
   /[\p{Bidi_Control}\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc\u{10800}-\u{10fff}\u{1e800}-\u{1efff}]/u
 
 /**
- * A text of somebody else, for a place beside other texts: marks that turn the direction of a line are left
- * out, and writing from right to left stays within itself.
+ * A foreign text next to others: without marks that turn the direction of a line, and right-to-left writing
+ * stays within it.
  */
 export const isolated = (text: string): string =>
   turns.test(text) ? `\u2068${text.replaceAll(/\p{Bidi_Control}/gu, '')}\u2069` : text
 
-/** The form of a text that fits a number; `{count}` in it is the number. */
+/** The form for a number, which replaces `{count}`. */
 export function tn(count: number, one: string, other: string, values: Values = {}): string {
   const text = plurals.select(count) === 'one' ? one : other
   return t(text, { count: new Intl.NumberFormat(locale()).format(count), ...values })
@@ -61,7 +60,10 @@ export function tn(count: number, one: string, other: string, values: Values = {
 
 type Part = ReactNode | ((inside: ReactNode) => ReactNode)
 
-/** A text with elements: `{name}` is replaced by an element, `<name>words</name>` by what a function makes of the words. */
+/**
+ * A text with elements: `{name}` becomes an element, `<name>words</name>` the result of a function for the
+ * words.
+ */
 export const rich = (text: string, parts: Readonly<Record<string, Part>>): ReactNode =>
   withParts(t(text), parts)
 

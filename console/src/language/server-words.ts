@@ -26,7 +26,7 @@ export const serverWords: readonly string[] = [
   msg('device'),
   msg('server'),
   msg('anonymous'),
-  // What an entry of the audit log is about.
+  // Subjects of entries of the audit log.
   msg('accept rule'),
   msg('agent'),
   msg('API key'),
@@ -48,7 +48,7 @@ export const serverWords: readonly string[] = [
   msg('tag'),
   msg('pending'),
   msg('another node'),
-  // How an agent lost its connection, in its words.
+  // Why an agent lost its connection, in its words.
   msg('The server closed the connection.'),
   msg('The peer has fallen silent.'),
   msg('The peer did not answer a ping.'),
@@ -62,6 +62,6 @@ export const serverWords: readonly string[] = [
   msg('It is a certificate for a host.'),
   msg('It is not valid yet.'),
   msg('It has expired.'),
-  msg('It is for somebody else.'),
+  msg('It is for another user or host.'),
   msg('It may not be used from this address.'),
 ]

@@ -2,12 +2,12 @@
 // some kilobytes which a device wrote would stop the page for minutes. Each command for many lines costs the
 // cells that it touches; once they are used up, further ones are ignored.
 
-/** The cells that commands may still touch. */
+/** Cells that commands may still touch. */
 export interface Work {
   cells: number
 }
 
-/** What it needs of a terminal; the types of xterm bring those of the browser with them. */
+/** The used part of a terminal; the types of xterm bring those of the browser with them. */
 interface Bounded {
   readonly rows: number
   readonly cols: number
@@ -25,7 +25,7 @@ const screens: ReadonlySet<unknown> = new Set([47, 1047, 1049])
 
 export function boundWork(terminal: Bounded, work: Work): void {
   const { parser } = terminal
-  /** True: it is ignored. */
+  /** True: the command is ignored. */
   const isTooMuch = (lines = terminal.rows): boolean => {
     const cells = lines * terminal.cols
     if (cells > work.cells) return true

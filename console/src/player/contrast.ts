@@ -7,7 +7,7 @@ export type Colour = readonly [number, number, number]
 export const leastContrast = 4.5
 const white: Colour = [255, 255, 255]
 const black: Colour = [0, 0, 0]
-/** Of the way to white or black, in one step. */
+/** On the way to white or black. */
 const step = 1 / 24
 
 function luminance(colour: Colour): number {
@@ -26,7 +26,7 @@ export function contrast(a: Colour, b: Colour): number {
 export const mixed = (from: Colour, to: Colour, share: number): Colour =>
   from.map((part, at) => Math.round(part + (to[at]! - part) * share)) as unknown as Colour
 
-/** The colour, or the nearest to it that can be read on the ground. */
+/** The nearest colour that is readable on the ground. */
 export function readable(colour: Colour, ground: Colour): Colour {
   if (contrast(colour, ground) >= leastContrast) return colour
   const goal = contrast(white, ground) >= contrast(black, ground) ? white : black

@@ -6,7 +6,7 @@ import { clock, engine } from './engine.ts'
 
 const base64 = (text: string) => btoa(text)
 
-/** A recording of these outputs, in parts of two. */
+/** In parts of two outputs. */
 function recorded(outputs: readonly (readonly [time_ms: number, text: string])[], duration_ms: number) {
   const events: RecordingEvent[] = outputs.map(([time_ms, text]) => ({ time_ms, bytes: base64(text) }))
   const asked: string[] = []
@@ -59,7 +59,7 @@ function playing(source: ReturnType<typeof recorded>) {
     made,
     shown: () => shown,
     settle,
-    /** Lets time pass as it does in a browser. */
+    /** Time passes as in a browser. */
     async pass(time_ms: number) {
       for (let passed = 0; passed < time_ms; passed += 20) {
         now += 20
@@ -140,13 +140,13 @@ test('an interruption is skipped with all that came in it, unless somebody wants
   await player.pass(1_400)
   expect(player.shown()).toBe('ab')
   await player.pass(200)
-  // The screen of the moment at which it was over, without playing what came before.
+  // The screen at the end of it, without playing the output before.
   expect(player.shown()).toBe('abcd')
   expect(source.asked).toEqual(['at 0', 'from 3', 'at 60200'])
   expect(player.made.state().playing).toBe(true)
   await player.pass(400)
   expect(player.shown()).toBe('abcde')
-  // Whoever goes into it sees it.
+  // A jump into it shows it.
   player.made.seek(1_500)
   await player.pass(1_000)
   expect(player.shown()).toBe('abc')
@@ -176,7 +176,7 @@ test('a pause holds it, and a seek shows the screen of its moment', async () => 
   player.made.toggle()
   await player.pass(5_000)
   expect([player.shown(), player.made.state().playing]).toEqual(['a', false])
-  // Whoever drags asks for many; the last one counts.
+  // Dragging makes many requests; the last one counts.
   for (const to of [10, 30_000, 60_000, 99_000, 60_200]) player.made.seek(to)
   await player.settle()
   expect([player.shown(), player.made.state().time_ms]).toEqual(['abcd', 60_200])

@@ -20,21 +20,20 @@ export interface Display {
 export interface Playing {
   readonly time_ms: number
   readonly playing: boolean
-  /** Whether it waits for the server. */
   readonly loading: boolean
   readonly speed: number
   readonly skipIdle: boolean
-  /** Whether it goes on behind an interruption when it comes to one. */
+  /** Whether it jumps over interruptions. */
   readonly skipInterruptions: boolean
   readonly error: unknown
-  /** Who types at this moment; empty: unknown. */
+  /** Empty: unknown. */
   readonly typist: string
 }
 
 export interface Engine {
   readonly state: () => Playing
   seek(time_ms: number): void
-  /** Plays or pauses; at the end it starts again from the beginning. */
+  /** At the end it starts again from the beginning. */
   toggle(): void
   setSpeed(speed: number): void
   setSkipIdle(on: boolean): void
@@ -51,7 +50,7 @@ const enough = 256
 
 export interface Scheduler {
   now(): number
-  /** Schedules one call; returns a function that cancels it. */
+  /** Returns a function that cancels the call. */
   soon(call: () => void): () => void
 }
 
@@ -80,7 +79,6 @@ export function engine(
   let last = 0
   let callOff: (() => void) | undefined
   let over = false
-  /** Nothing was shown yet. */
   let isFresh = true
 
   const set = (change: Partial<Playing>): void => {
@@ -96,7 +94,7 @@ export function engine(
   }
   const fail = (error: unknown): void => set({ error, loading: false, playing: false })
 
-  /** A recording opens where the terminal first shows something, since the screen is black before. */
+  /** Opens where the terminal first shows something, since the screen is black before. */
   function showFirst(): void {
     const first = queue.findIndex(({ bytes }) => bytes !== undefined)
     if (first < 0) return
@@ -148,10 +146,7 @@ export function engine(
     }
   }
 
-  /**
-   * The interruption that playing from one moment to the other comes to: whoever seeks into
-   * one wants to see it.
-   */
+  /** The next interruption; a jump into one is meant to show it. */
   const interruptionBetween = (before_ms: number, time_ms: number) =>
     source.interruptions.find(
       ({ from_ms, until_ms }) => before_ms < from_ms && from_ms <= time_ms && time_ms < until_ms,
@@ -224,7 +219,6 @@ export function fromBase64(text: string): Uint8Array {
   return Uint8Array.from(binary, (one) => one.charCodeAt(0))
 }
 
-/** A time as 1:02:03. */
 export function clock(time_ms: number): string {
   const seconds = Math.floor(time_ms / 1000)
   const [hours, minutes, rest] = [Math.floor(seconds / 3600), Math.floor(seconds / 60) % 60, seconds % 60]

@@ -75,7 +75,7 @@ describe('a sequence that others hide in', () => {
     expect(sieved('\x1b[3\x1b[31mx')).toBe('\x1b[31mx')
     expect(sieved('\x1b]0;a\x18b')).toBe('b')
     expect(sieved(`\x1b[${'1;'.repeat(5_000)}mx`)).toBe('x')
-    // A string without an end takes what follows, as a terminal would; it does not come to be one by itself.
+    // A string without an end takes what follows, as in a terminal; the rest is harmless.
     expect(sieved('\x1b]52;c;ZXZ\x1b[31mx')).toBe('\x1b[31mx')
   })
 

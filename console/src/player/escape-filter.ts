@@ -19,20 +19,22 @@ const plainModes = new Set(['4', '20'])
  */
 const privateModes = new Set(['5', '6', '7', '12', '25', '45', '47', '69', '1047', '1048', '1049'])
 const longest = 256
-/** xterm repeats these as often as the sequence says, one by one; no screen is larger than `mostRepeats`. */
+/**
+ * xterm repeats these one by one, as often as the sequence demands; no screen is larger than `mostRepeats`.
+ */
 const repeated = new Set('STLMIZb')
 const mostRepeats = 1_000
 
 type State = 'text' | 'escape' | 'set' | 'csi' | 'string' | 'unknown'
 
-/** A filter that takes bytes as they come and returns the text to show. */
+/** Takes bytes as they come and returns the text to show. */
 export function escapeFilter(): (bytes: Uint8Array) => string {
-  // It joins characters cut between two calls, and replaces invalid bytes, as terminals do.
+  // The decoder joins characters cut between two calls, and replaces invalid bytes, as terminals do.
   const decoder = new TextDecoder()
   let state: State = 'text'
   let sequence = ''
 
-  /** Processes one character; returns what passes of it, or of the sequence that it ends. */
+  /** Returns what passes of the character, or of the sequence that it ends. */
   function take(one: string): string {
     const code = one.charCodeAt(0)
     if (code === 0x1b) return enter('escape', '')
@@ -100,7 +102,6 @@ export function escapeFilter(): (bytes: Uint8Array) => string {
 // oxlint-disable-next-line no-control-regex -- what is not a control character
 const printable = /[^\x00-\x1f\x7f-\x9f]*/y
 
-/** Decides about a complete CSI sequence, given its parameters and its final character. */
 function control(parameters: string, final: string): string {
   const whole = `\x1b[${parameters}${final}`
   // The shape of the cursor, and the soft reset.

@@ -16,7 +16,6 @@ interface Moment extends SmallPicture {
   readonly time_ms: number
 }
 
-/** Pictures that were drawn, of the recordings looked at last. */
 const known = new Map<string, readonly Moment[]>()
 const mostKnown = 3
 
@@ -24,7 +23,7 @@ async function drawAll(key: string, moments: readonly RecordingMoment[], isWante
   const drawn: Moment[] = []
   for (const moment of moments) {
     drawn.push({ time_ms: moment.time_ms, ...(await smallPicture(moment)) })
-    // The page comes between two of them.
+    // The page has its turn between two of them.
     await new Promise((resolve) => setTimeout(resolve))
     if (!isWanted()) return undefined
   }
@@ -33,7 +32,7 @@ async function drawAll(key: string, moments: readonly RecordingMoment[], isWante
   return drawn
 }
 
-/** The pictures of a recorded terminal; undefined while there are none yet. */
+/** Undefined: there are none yet. */
 function useMoments(
   uid: string,
   channel: number,
@@ -70,7 +69,7 @@ interface FilmstripProps {
   go: (time_ms: number) => void
 }
 
-/** For the player; it has to stand behind the time bar in the same element. */
+/** Must stand behind the time bar in the same element. */
 export function Filmstrip({ uid, channel, isReady, go }: FilmstripProps) {
   const { moments } = useMoments(uid, channel, isReady)
   const strip = useRef<HTMLOListElement>(null)
@@ -126,7 +125,7 @@ interface BarPreviewProps {
   strip: React.RefObject<HTMLOListElement | null>
 }
 
-/** The picture before the place on the time bar that the pointer is at. */
+/** For the place of the pointer on the time bar. */
 function BarPreview({ moments, strip }: BarPreviewProps) {
   const [at, setAt] = useState<{ time_ms: number; x: number; y: number }>()
   useEffect(() => {
@@ -154,12 +153,12 @@ function BarPreview({ moments, strip }: BarPreviewProps) {
   )
 }
 
-/** The same outside of the player: each picture is a link to its moment. */
+/** Outside of the player each picture is a link to its moment. */
 export default function FilmstripLinks({ uid, name }: { uid: string; name: string }) {
   const { moments, error } = useMoments(uid, 0, true)
   if (error) return <ErrorNotice error={error} />
   if (!moments) return <p className="soft">{t('Loading …')}</p>
-  if (moments.length === 0) return <p className="soft">{t('The recording shows nothing.')}</p>
+  if (moments.length === 0) return <p className="soft">{t('The recording is empty.')}</p>
   return (
     <ol
       className="filmstrip"

@@ -9,7 +9,7 @@ interface MarksProps {
   duration_ms: number
 }
 
-/** Their places on the time bar, which says the same in words below. */
+/** On the time bar; words below say the same. */
 export function InterruptionMarks({ interruptions, duration_ms }: MarksProps) {
   const share = (time_ms: number) => `${(Math.min(1, time_ms / Math.max(1, duration_ms)) * 100).toFixed(3)}%`
   return (
@@ -48,8 +48,8 @@ export function InterruptionList({ interruptions, go }: ListProps) {
 
 function sentence({ why, via }: Interruption): string {
   if (why !== 'client lost') return why
-  if (via === '') return t('The client was lost; nobody came back.')
+  if (via === '') return t('The client disconnected; nobody reattached.')
   return via === 'browser'
-    ? t('The client was lost, until somebody came back in a browser.')
-    : t('The client was lost, until somebody came back by {via}.', { via })
+    ? t('The client disconnected until someone reattached in a browser.')
+    : t('The client disconnected until someone reattached by {via}.', { via })
 }

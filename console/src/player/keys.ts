@@ -1,4 +1,4 @@
-// What a key press sends to a terminal. For the screen of a shared session, which is drawn as text and has no
+// The bytes of a key press for a terminal. For the screen of a shared session, which is drawn as text and has no
 // terminal of its own that could say it.
 
 export interface KeyPress {

@@ -1,10 +1,11 @@
 // The player of a recording: the screen, a seek bar, speed, skipping of pauses, and a search whose results
 // are links into the recording. Everything works by keyboard while the focus is inside.
 import { useEffect, useId, useRef, useState, type KeyboardEvent } from 'react'
+import { defined } from '@hawser/contract/defined'
 import type { Found, RecordedTerminal } from '@hawser/contract/recordings'
 import { api } from '../api.ts'
 import { errorText } from '../error-text.ts'
-import { Button } from '../components/button.tsx'
+import { Button, SmallButton } from '../components/button.tsx'
 import { ErrorNotice } from '../components/query-content.tsx'
 import { clock, engine, speeds, type Engine, type Playing } from './engine.ts'
 import { CopyMoment } from './copy-moment.tsx'
@@ -24,7 +25,6 @@ const scheduler = {
   },
 }
 
-/** Runs the engine on a screen in the element, and follows its state. */
 function useEngine(uid: string, terminal: RecordedTerminal, at_ms: number) {
   const place = useRef<HTMLDivElement>(null)
   const [playing, setPlaying] = useState<Playing>()
@@ -54,10 +54,11 @@ function useEngine(uid: string, terminal: RecordedTerminal, at_ms: number) {
   return { place, running, playing }
 }
 
+type Acting = (what: (engine: Engine, state: Playing) => void) => void
+
 interface PlayerProps {
   uid: string
   terminal: RecordedTerminal
-  /** Where it begins. */
   at_ms: number
 }
 
@@ -65,10 +66,8 @@ export default function Player({ uid, terminal, at_ms }: PlayerProps) {
   const { place, running, playing } = useEngine(uid, terminal, at_ms)
   const whole = useRef<HTMLDivElement>(null)
   const find = useRef<HTMLInputElement>(null)
-  const speedId = useId()
   const { duration_ms, interruptions } = terminal
-  const now = playing?.time_ms ?? 0
-  const act = (what: (engine: Engine, state: Playing) => void) => {
+  const act: Acting = (what) => {
     const found = running.current
     if (found) what(found, found.state())
   }
@@ -100,7 +99,7 @@ export default function Player({ uid, terminal, at_ms }: PlayerProps) {
   const onKey = (event: KeyboardEvent<HTMLDivElement>) => {
     const at = event.target as HTMLElement
     const act = event.ctrlKey || event.metaKey || event.altKey ? undefined : keys[event.key]
-    // Keys for inputs, buttons and selects stay theirs.
+    // Inputs, buttons and selects keep their keys.
     const typing =
       (at instanceof HTMLInputElement && at.type !== 'range' && at.type !== 'checkbox') ||
       at instanceof HTMLSelectElement
@@ -111,88 +110,15 @@ export default function Player({ uid, terminal, at_ms }: PlayerProps) {
   }
   return (
     <div className="player" ref={whole} onKeyDown={onKey}>
-      <div className="screen-room" tabIndex={0} role="region" aria-label={t('What the terminal showed')}>
+      <div className="screen-room" tabIndex={0} role="region" aria-label={t('Terminal output')}>
         <div className="screen" ref={place} aria-busy={playing?.loading ?? true} />
       </div>
       {playing?.error !== undefined && <ErrorNotice error={playing.error} again={() => jump(0)} />}
-      <div className="player-bar">
-        <Button
-          kind="main"
-          small
-          aria-label={playing?.playing ? t('Pause') : t('Play')}
-          onPress={() => act((one) => one.toggle())}
-        >
-          <span className={playing?.playing ? 'sign-pause' : 'sign-play'} aria-hidden="true" />
-        </Button>
-        <span className="player-place">
-          <input
-            type="range"
-            aria-label={t('Place in the recording')}
-            aria-valuetext={t('{now} of {end}', { now: clock(now), end: clock(duration_ms) })}
-            min={0}
-            max={Math.max(1, duration_ms)}
-            step={100}
-            value={now}
-            onChange={(event) => {
-              const to = Number(event.currentTarget.value)
-              act((one) => one.seek(to))
-            }}
-          />
-          <InterruptionMarks interruptions={interruptions} duration_ms={duration_ms} />
-        </span>
-        <span className="player-time">
-          <span data-testid="time">{clock(now)}</span> / {clock(duration_ms)}
-        </span>
-        {playing && playing.typist !== '' && playing.typist !== terminal.person && (
-          <span className="player-time">{t('{typist} types', { typist: playing.typist })}</span>
-        )}
-      </div>
+      <PlayBar terminal={terminal} playing={playing} act={act} />
       <div className="player-bar wrap">
-        <span className="player-choice">
-          <label htmlFor={speedId}>{t('Speed')}</label>
-          <select
-            id={speedId}
-            value={String(playing?.speed ?? 1)}
-            onChange={(event) => {
-              const to = Number(event.currentTarget.value)
-              act((one) => one.setSpeed(to))
-            }}
-          >
-            {speeds.map((speed) => (
-              <option key={speed} value={String(speed)}>
-                {speed}×
-              </option>
-            ))}
-          </select>
-        </span>
-        <label className="tick">
-          <input
-            type="checkbox"
-            checked={playing?.skipIdle ?? false}
-            onChange={(event) => {
-              const on = event.currentTarget.checked
-              act((one) => one.setSkipIdle(on))
-            }}
-          />
-          {t('Skip pauses')}
-        </label>
-        {interruptions.length > 0 && (
-          <label className="tick">
-            <input
-              type="checkbox"
-              checked={playing?.skipInterruptions ?? true}
-              onChange={(event) => {
-                const on = event.currentTarget.checked
-                act((one) => one.setSkipInterruptions(on))
-              }}
-            />
-            {t('Skip interruptions')}
-          </label>
-        )}
-        <Button kind="quiet" small onPress={fullScreen}>
-          {t('Full screen')}
-        </Button>
-        <CopyMoment uid={uid} channel={terminal.channel} time_ms={now} />
+        <Options playing={playing} act={act} hasInterruptions={interruptions.length > 0} />
+        <SmallButton onPress={fullScreen}>{t('Full screen')}</SmallButton>
+        <CopyMoment uid={uid} channel={terminal.channel} time_ms={playing?.time_ms ?? 0} />
       </div>
       <Filmstrip
         uid={uid}
@@ -214,6 +140,106 @@ export default function Player({ uid, terminal, at_ms }: PlayerProps) {
         </p>
       </details>
     </div>
+  )
+}
+
+interface PlayBarProps {
+  terminal: RecordedTerminal
+  playing: Playing | undefined
+  act: Acting
+}
+
+function PlayBar({ terminal, playing, act }: PlayBarProps) {
+  const { duration_ms } = terminal
+  const now = playing?.time_ms ?? 0
+  return (
+    <div className="player-bar">
+      <Button
+        kind="main"
+        small
+        aria-label={playing?.playing ? t('Pause') : t('Play')}
+        onPress={() => act((one) => one.toggle())}
+      >
+        <span className={playing?.playing ? 'sign-pause' : 'sign-play'} aria-hidden="true" />
+      </Button>
+      <span className="player-place">
+        <input
+          type="range"
+          aria-label={t('Position in the recording')}
+          aria-valuetext={t('{now} of {end}', { now: clock(now), end: clock(duration_ms) })}
+          min={0}
+          max={Math.max(1, duration_ms)}
+          step={100}
+          value={now}
+          onChange={(event) => {
+            const to = Number(event.currentTarget.value)
+            act((one) => one.seek(to))
+          }}
+        />
+        <InterruptionMarks interruptions={terminal.interruptions} duration_ms={duration_ms} />
+      </span>
+      <span className="player-time">
+        <span data-testid="time">{clock(now)}</span> / {clock(duration_ms)}
+      </span>
+      {playing && playing.typist !== '' && playing.typist !== terminal.person && (
+        <span className="player-time">{t('{typist} types', { typist: playing.typist })}</span>
+      )}
+    </div>
+  )
+}
+
+interface OptionsProps {
+  playing: Playing | undefined
+  act: Acting
+  hasInterruptions: boolean
+}
+
+function Options({ playing, act, hasInterruptions }: OptionsProps) {
+  const speedId = useId()
+  return (
+    <>
+      <span className="player-choice">
+        <label htmlFor={speedId}>{t('Speed')}</label>
+        <select
+          id={speedId}
+          value={String(playing?.speed ?? 1)}
+          onChange={(event) => {
+            const to = Number(event.currentTarget.value)
+            act((one) => one.setSpeed(to))
+          }}
+        >
+          {speeds.map((speed) => (
+            <option key={speed} value={String(speed)}>
+              {speed}×
+            </option>
+          ))}
+        </select>
+      </span>
+      <label className="tick">
+        <input
+          type="checkbox"
+          checked={playing?.skipIdle ?? false}
+          onChange={(event) => {
+            const on = event.currentTarget.checked
+            act((one) => one.setSkipIdle(on))
+          }}
+        />
+        {t('Skip pauses')}
+      </label>
+      {hasInterruptions && (
+        <label className="tick">
+          <input
+            type="checkbox"
+            checked={playing?.skipInterruptions ?? true}
+            onChange={(event) => {
+              const on = event.currentTarget.checked
+              act((one) => one.setSkipInterruptions(on))
+            }}
+          />
+          {t('Skip interruptions')}
+        </label>
+      )}
+    </>
   )
 }
 
@@ -253,7 +279,7 @@ function Search({ uid, terminal, input, go }: SearchProps) {
         const params = { uid, channel: String(terminal.channel) }
         const { body } = await api.recordings.search({
           params,
-          query: { text, ...(from > 0 ? { from } : {}) },
+          query: defined({ text, from: from > 0 ? from : undefined }),
         })
         if (mine !== asked.current) return
         all.push(...body.found)
@@ -262,10 +288,10 @@ function Search({ uid, terminal, input, go }: SearchProps) {
       }
       setSays(
         all.length === 0
-          ? t('It was not shown.')
+          ? t('Nothing was shown.')
           : all.length >= most
-            ? t('The first {count} places.', { count: all.length })
-            : tn(all.length, '{count} place.', '{count} places.'),
+            ? t('The first {count} matches.', { count: all.length })
+            : tn(all.length, '{count} match.', '{count} matches.'),
       )
     } catch (error) {
       if (mine === asked.current) setSays(errorText(error))
@@ -297,7 +323,7 @@ function Search({ uid, terminal, input, go }: SearchProps) {
         {says}
       </p>
       {found && found.length > 0 && (
-        <ul className="finds" aria-label={t('Places in the recording')} tabIndex={0}>
+        <ul className="finds" aria-label={t('Matches in the recording')} tabIndex={0}>
           {found.map((one, at) => (
             <li key={at}>
               <button type="button" className="find" onClick={() => go(one.time_ms)}>

@@ -13,17 +13,17 @@ export interface Size {
 }
 
 export interface ReadOnlyScreen {
-  /** Clears the screen and sets its size. */
   reset(size: Size): void
   write(bytes: Uint8Array): void
   resize(size: Size): void
-  /** Chooses the largest font size that fits. */
   fit(): void
   dispose(): void
 }
 
 const largest: Size = { width: 1_000, height: 500 }
-/** What commands may touch in so much time: three of the largest screens, hundreds of the usual ones. */
+/**
+ * Cells that commands may touch in a piece of time: three of the largest screens, hundreds of the usual ones.
+ */
 const mostCells = 1_500_000
 const refill_ms = 100
 const letters = { smallest: 9, readable: 12, largest: 16 }
@@ -95,7 +95,9 @@ let ratio: number | undefined
 const around_px = 310
 const lineHeight = 1.25
 
-/** Letters as large as the room allows. A high screen leaves its controls in sight while its letters stay readable. */
+/**
+ * As large as the room allows. A high screen leaves its controls in sight while its letters stay readable.
+ */
 function fit(place: HTMLElement, columns: number, rows: number): void {
   const probe = document.createElement('span')
   probe.textContent = 'x'.repeat(100)
@@ -114,7 +116,7 @@ function fit(place: HTMLElement, columns: number, rows: number): void {
   place.style.fontSize = `${Math.max(letters.smallest, Math.min(letters.largest, Math.floor(size * 10) / 10))}px`
 }
 
-/** Draws the rows that differ from `before`; returns the rows as they are now. */
+/** Returns the present rows. */
 function paintRows(
   place: HTMLElement,
   terminal: Terminal,
@@ -178,7 +180,7 @@ function lookOf(cell: IBufferCell, isCursor: boolean): Look {
   return { ...coloursOf(cell), signs: signs.filter(Boolean).join(' ') }
 }
 
-/** The colours of a cell as styles, readable on each other as in a live terminal; empty: the usual ones. */
+/** Readable on each other, as in a live terminal; empty: the usual ones. */
 export function coloursOf(cell: IBufferCell): { colour: string; ground: string } {
   const usual = cell.isFgDefault() && cell.isBgDefault() && !cell.isInverse() && !cell.isDim()
   if (cell.isInvisible()) return { colour: 'transparent', ground: '' }
@@ -193,12 +195,11 @@ export function coloursOf(cell: IBufferCell): { colour: string; ground: string }
   }
 }
 
-/** The usual ones. */
 export const usualColours = () => ({ colour: styleOf(ink), ground: styleOf(screen) })
 
 const styleOf = (colour: Colour): string => `rgb(${colour.join(' ')})`
 
-/** A screen has few pairs of colours; a device that writes in all of them does not fill the memory. */
+/** A screen has few pairs of colours; a device that writes in all of them must not fill the memory. */
 const known = new Map<string, Colour>()
 const mostKnown = 2_000
 
@@ -224,9 +225,8 @@ function element({ text, look, wide }: Run): Node {
 const hex = (...colours: readonly string[]): Colour[] =>
   colours.map((colour) => [1, 3, 5].map((at) => parseInt(colour.slice(at, at + 2), 16)) as unknown as Colour)
 
-/** The ground and the text of the screen, as in styles/player.css. */
+/** As in styles/player.css. */
 const [screen, ink] = hex('#0a161c', '#dbe6ea') as [Colour, Colour]
-/** The sixteen ANSI colours. */
 const dull = hex('#3b4c55', '#ff8a80', '#7fd6a4', '#e5c07b', '#7fb8f0', '#d6a5f0', '#6fd0dc', '#d5dfe3')
 const bright = hex('#8499a4', '#ffb0a8', '#a5e8c0', '#f2d9a0', '#a9d1fa', '#e6c6f8', '#9de6ee', '#ffffff')
 const sixteen = [...dull, ...bright]

@@ -1,7 +1,7 @@
-// Who is in a shared terminal, and what those who were let in can do there. The person of the session, who
+// The people in a shared terminal, and the rights of its guests. The person of the session, who
 // lets them in, has some of the same buttons (terminal/own-sharing.tsx).
 import type { ParticipantMessage, Presence } from '@hawser/contract/sharing'
-import { Button } from '../components/button.tsx'
+import { Button, SmallButton } from '../components/button.tsx'
 import { t } from '../language/language.ts'
 
 type Say = (message: ParticipantMessage) => void
@@ -28,16 +28,15 @@ export function SharingPanel({ presence, held, say, mayAsk }: SharingPanelProps)
         )}
         {mayType && <Driving presence={presence} say={say} />}
         {state !== 'watching' && (
-          <Button kind="quiet" small onPress={() => say({ kind: 'watch' })}>
-            {t('Back to watching')}
-          </Button>
+          <SmallButton onPress={() => say({ kind: 'watch' })}>{t('Watch only')}</SmallButton>
         )}
         {mayType && <SizeChoice presence={presence} say={say} />}
       </div>
-      <ul aria-label={t('Who is there')}>
+      <ul aria-label={t('Participants')}>
         {people.map((one) => (
           <li key={one.id}>
-            {nameOf(one, you)}: {held && one.id === 0 ? t('away, may come back') : stateOf(one, presence)}{' '}
+            {nameOf(one, you)}:{' '}
+            {held && one.id === 0 ? t('disconnected, can return') : stateOf(one, presence)}{' '}
             {mayType && <HandOver to={one} presence={presence} say={say} />}
           </li>
         ))}
@@ -56,15 +55,9 @@ interface DrivingProps {
 export function Driving({ presence: { you, driver }, say }: DrivingProps) {
   return (
     <>
-      {driver !== you && (
-        <Button kind="quiet" small onPress={() => say({ kind: 'take' })}>
-          {t('Take over')}
-        </Button>
-      )}
+      {driver !== you && <SmallButton onPress={() => say({ kind: 'take' })}>{t('Take over')}</SmallButton>}
       {driver !== null && (
-        <Button kind="quiet" small onPress={() => say({ kind: 'share' })}>
-          {t('Let everybody type')}
-        </Button>
+        <SmallButton onPress={() => say({ kind: 'share' })}>{t('Let everyone type')}</SmallButton>
       )}
     </>
   )
@@ -73,16 +66,16 @@ export function Driving({ presence: { you, driver }, say }: DrivingProps) {
 export function HandOver({ to, presence: { you, driver }, say }: DrivingProps & { to: One }) {
   if (to.id === you || to.state !== 'typing' || driver === to.id) return null
   return (
-    <Button kind="quiet" small onPress={() => say({ kind: 'hand', to: to.id })}>
+    <SmallButton onPress={() => say({ kind: 'hand', to: to.id })}>
       {t('Hand over to {name}', { name: to.name })}
-    </Button>
+    </SmallButton>
   )
 }
 
 export function SizeChoice({ presence: { size }, say }: DrivingProps) {
   return (
     <label className="inline">
-      {t('Size of')}
+      {t('Size follows')}
       <select
         value={size}
         onChange={(event) =>
@@ -90,7 +83,7 @@ export function SizeChoice({ presence: { size }, say }: DrivingProps) {
         }
       >
         <option value="smallest">{t('the smallest window')}</option>
-        <option value="driver">{t('the window of who types')}</option>
+        <option value="driver">{t('the typing person’s window')}</option>
       </select>
     </label>
   )
@@ -99,12 +92,12 @@ export function SizeChoice({ presence: { size }, say }: DrivingProps) {
 export const nameOf = ({ id, name, invited_by }: One, you: number): string => {
   const whole = invited_by === undefined ? name : t('{name}, invited by {by}', { name, by: invited_by })
   if (id === you) return t('{name} (you)', { name: whole })
-  return id === 0 ? t('{name}, whose session it is', { name: whole }) : whole
+  return id === 0 ? t('{name}, owner of the session', { name: whole }) : whole
 }
 
 export function stateOf({ id, state }: One, { driver }: Pick<Presence, 'driver'>): string {
   if (state === 'watching') return t('watching')
   if (state === 'asking') return t('asking')
   if (driver === null) return t('types')
-  return driver === id ? t('alone types') : t('may type, but does not now')
+  return driver === id ? t('only one who can type') : t('can type, read-only for now')
 }

@@ -10,20 +10,18 @@ import { coloursOf, sized, usualColours } from './read-only-screen.ts'
 
 export interface SmallPicture {
   readonly canvas: HTMLCanvasElement
-  /** The last line with text on it, for those who cannot see the picture. */
+  /** The last line with text, for people who cannot see the picture. */
   readonly line: string
 }
 
-/** Of the canvas, in pixels; the page shows it smaller. */
+/** The size of the canvas, in pixels; the page shows it smaller. */
 const size_px = { width: 400, height: 240 }
-/** Letters are twice as high as they are wide. */
 const shape = 2
-/** Lines for each column. */
 const slope = size_px.height / size_px.width / shape
-/** Of less text the letters are no larger. */
+/** The letters of less text are no larger. */
 const fewestColumns = 40
 const longestLine = 80
-/** What its commands may touch: five hundred screens of the usual size, two of the largest. */
+/** Cells that commands may touch: five hundred screens of the usual size, two of the largest. */
 const mostCells = 1_000_000
 
 export async function smallPicture({ output, ...size }: RecordingMoment): Promise<SmallPicture> {
@@ -50,7 +48,7 @@ function lastLine({ buffer: { active }, rows }: Terminal): string {
   return ''
 }
 
-/** How much of the screen has something on it, from its corner on. */
+/** From the corner of the screen. */
 function usedPart({ buffer: { active }, rows }: Terminal): { columns: number; rows: number } {
   const part = { columns: 0, rows: 0 }
   for (let y = 0; y < rows; y++) {

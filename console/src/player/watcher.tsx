@@ -1,36 +1,36 @@
-// A live session of somebody: first the screen as it is, then all further output. Whoever is allowed to by the person
-// of the session types in it, too. It retries a lost connection with growing delays, and shows when the session has
-// ended.
+// A live session of somebody: first the screen as it is, then all further output. A watcher with permission
+// from the person of the session can type in it, too. The page retries a lost connection with growing delays, and
+// shows when the session has ended.
 import { useEffect, useRef, useState, type KeyboardEvent } from 'react'
 import { ApiError } from '@hawser/contract/client'
 import type { InvitationMode } from '@hawser/contract/session-invitations'
 import type { LiveMessage, ParticipantMessage, Presence } from '@hawser/contract/sharing'
+import { Closing } from '@hawser/contract/terminals'
 import { api, queryClient } from '../api.ts'
 import { errorText } from '../error-text.ts'
 import { bytesOfKey } from './keys.ts'
 import { openReadOnlyScreen } from './read-only-screen.ts'
 import { SharingPanel } from './sharing-panel.tsx'
+import { openTerminalSocket, type TerminalSocket } from '../terminal/terminal-socket.ts'
 import { msg, t } from '../language/language.ts'
 
 const first_ms = 1_000
 const last_ms = 15_000
-/** The close code of the server when the session has ended. */
-const over = 1000
 
 interface WatcherProps {
   uid: string
-  /** Its person is away, and may come back. */
+  /** The person is away, and may come back. */
   held?: boolean
-  /** For those who see nothing before they are allowed to type. */
+  /** For guests who see nothing before they are allowed to type. */
   join?: boolean
-  /** For those who were invited. */
+  /** For invited guests. */
   invitation?: { readonly token: string; readonly mode: InvitationMode }
 }
 
 export default function Watcher({ uid, held = false, join = false, invitation }: WatcherProps) {
   const token = invitation?.token
   const place = useRef<HTMLDivElement>(null)
-  const socket = useRef<WebSocket>(undefined)
+  const socket = useRef<TerminalSocket<ParticipantMessage>>(undefined)
   const [says, setSays] = useState(() => t('Connecting …'))
   const [note, setNote] = useState('')
   const [presence, setPresence] = useState<Presence>()
@@ -45,7 +45,7 @@ export default function Watcher({ uid, held = false, join = false, invitation }:
     function again(): void {
       if (gone) return
       setPresence(undefined)
-      setSays(t('The connection was lost; retrying …'))
+      setSays(t('Connection lost; reconnecting …'))
       timer = setTimeout(() => void connect(), wait_ms)
       wait_ms = Math.min(last_ms, wait_ms * 2)
       // The session may be over by now.
@@ -61,43 +61,40 @@ export default function Watcher({ uid, held = false, join = false, invitation }:
           token === undefined ? ask({ params: { uid } }) : api.sessions.acceptInvitation({ body: { token } })
         ticket = (await asked).body.token
       } catch (error) {
-        // Whoever may not, or not any more, need not try again.
+        // A person without the right need not try again.
         const isFinal = error instanceof ApiError && (error.status === 403 || error.status === 404)
         if (!isFinal) return again()
         if (!gone) setSays(errorText(error))
         return
       }
       if (gone) return
-      const at = new URL(`/api/sessions/${uid}/live`, location.href)
-      at.protocol = location.protocol === 'https:' ? 'wss:' : 'ws:'
-      at.searchParams.set('ticket', ticket)
-      let ended = ''
-      const opened = new WebSocket(at)
-      socket.current = opened
-      opened.binaryType = 'arraybuffer'
-      opened.addEventListener('message', ({ data }: MessageEvent<string | ArrayBuffer>) => {
-        if (typeof data !== 'string') return screen.write(new Uint8Array(data))
-        const said = JSON.parse(data) as LiveMessage
-        if (said.kind === 'end') ended = t(said.message)
-        else if (said.kind === 'present') {
-          setPresence(said)
-          setNote('')
-          setSays('')
-        } else if (said.kind === 'note') setNote(t(said.message))
-        else if (said.kind === 'resize') screen.resize(said)
-        else {
-          screen.reset(said)
-          wait_ms = first_ms
-          setSays('')
-        }
-      })
-      opened.addEventListener('close', ({ code }) => {
-        if (code !== over) return again()
-        if (gone) return
-        setPresence(undefined)
-        setSays(ended ? t(ended) : t('The session is over.'))
-        void queryClient.invalidateQueries({ queryKey: ['in'] })
-      })
+      socket.current = openTerminalSocket<ParticipantMessage, LiveMessage>(
+        `/api/sessions/${uid}/live`,
+        { ticket },
+        {
+          output: (bytes) => screen.write(bytes),
+          news(news) {
+            if (news.kind === 'present') {
+              setPresence(news)
+              setNote('')
+              setSays('')
+            } else if (news.kind === 'note') setNote(t(news.message))
+            else if (news.kind === 'resize') screen.resize(news)
+            else {
+              screen.reset(news)
+              wait_ms = first_ms
+              setSays('')
+            }
+          },
+          closed(code, sentence) {
+            if (code !== Closing.done) return again()
+            if (gone) return
+            setPresence(undefined)
+            setSays(sentence || t('The session is over.'))
+            void queryClient.invalidateQueries({ queryKey: ['in'] })
+          },
+        },
+      )
     }
     void connect()
     return () => {
@@ -109,15 +106,12 @@ export default function Watcher({ uid, held = false, join = false, invitation }:
     }
   }, [uid, join, token])
 
-  const say = (message: ParticipantMessage) => send(JSON.stringify(message))
-  const send = (message: string | BufferSource) => {
-    if (socket.current?.readyState === WebSocket.OPEN) socket.current.send(message)
-  }
-  const type = (text: string) => send(new TextEncoder().encode(text))
+  const say = (message: ParticipantMessage) => socket.current?.say(message)
+  const type = (text: string) => socket.current?.type(text)
   const own = presence?.people.find(({ id }) => id === presence.you)
   const mayType = own?.state === 'typing'
   const onKey = (event: KeyboardEvent) => {
-    // Shift and Tab leave the terminal, for those who have no mouse.
+    // Shift and Tab leave the terminal, for people without a mouse.
     if (!mayType || event.nativeEvent.isComposing || (event.key === 'Tab' && event.shiftKey)) return
     const text = bytesOfKey(event)
     if (text === undefined) return
@@ -139,7 +133,7 @@ export default function Watcher({ uid, held = false, join = false, invitation }:
         tabIndex={0}
         role="region"
         aria-label={
-          mayType ? t('The terminal; what you type goes to the session') : t('What the terminal shows now')
+          mayType ? t('The terminal; what you type goes to the session') : t('Current terminal output')
         }
         onKeyDown={onKey}
         onPaste={(event) => {
@@ -155,7 +149,7 @@ export default function Watcher({ uid, held = false, join = false, invitation }:
 }
 
 const sentences = {
-  watching: msg('You watch only: what you type goes nowhere.'),
-  asking: msg('The person of the session was asked whether you may type.'),
+  watching: msg('You are only watching: what you type is not sent.'),
+  asking: msg('You asked to type. Waiting for the session’s owner to allow it.'),
   typing: msg('Click on the terminal and type. Shift and Tab leave it.'),
 } as const

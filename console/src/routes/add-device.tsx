@@ -9,7 +9,7 @@ import { Copyable } from '../components/copy.tsx'
 import { codeField } from './pair.tsx'
 import { DeviceRow } from '../components/device-row.tsx'
 import { WithoutAgent } from '../components/enrolment.tsx'
-import { Field, Form } from '../components/form.tsx'
+import { Field, Form, verbatim } from '../components/form.tsx'
 import { saveLink } from '../link-params.ts'
 import { Page, Panel } from '../components/page.tsx'
 import { useSshCommands } from '../ssh-commands.ts'
@@ -36,34 +36,35 @@ export function AddDevicePage() {
       <Panel title={t('1. Run this on the device')}>
         <p className="soft">
           {t(
-            'On a 64-bit Linux (x64 or arm64) with glibc 2.28 or newer, as root or with sudo. It fetches the agent from this server, starts it, and is done when the device has connected; the device connects out, so no port has to be opened. On other machines it says why not; they join in one of the ways below.',
+            'Run it as root or with sudo on 64-bit Linux (x64 or arm64) with glibc 2.28 or newer. It downloads the agent from this server, starts it and finishes when the device has connected. The device connects out, so you do not need to open a port. On other machines the command explains why it cannot run; use one of the ways below instead.',
           )}
         </p>
         {lines.loopback && (
           <p className="wrong">
             {t(
-              'The lines on this page lead to {loopback}, which on any other machine is that machine itself. For other devices, open the console by an address at which they reach the server, or set HAWSER_URL on the server.',
+              'The commands on this page use {loopback}, which only works on this machine. For other devices, open the console at an address where they can reach the server, or set HAWSER_URL on the server.',
               { loopback: lines.loopback },
             )}
           </p>
         )}
         <label className="inline">
-          {t('Name of the device, if not its host name')}
+          {t('Device name (default: its host name)')}
           <input
             value={hostname}
             aria-invalid={!fits}
-            autoCapitalize="none"
-            autoComplete="off"
-            spellCheck={false}
+            {...verbatim}
             onChange={(event) => setHostname(event.currentTarget.value)}
           />
         </label>
-        {!fits && <p className="wrong">{t('Letters, digits, dots, dashes and underscores, up to 64.')}</p>}
-        <Copyable text={lines.install(fits ? hostname : '')} name={t('the line that installs the agent')} />
-        <p className="soft">{t('For agents that are installed another way, the id of this namespace:')}</p>
-        <Copyable text={tenant} name={t('the id of the namespace')} />
+        {!fits && <p className="wrong">{t('Up to 64 letters, digits, dots, dashes and underscores.')}</p>}
+        <Copyable
+          text={lines.install(fits ? hostname : '')}
+          name={t('the command that installs the agent')}
+        />
+        <p className="soft">{t('For agents installed in another way, this is the namespace ID:')}</p>
+        <Copyable text={tenant} name={t('the namespace ID')} />
       </Panel>
-      <Panel title={t('2. Let it in')}>
+      <Panel title={t('2. Accept the device')}>
         <QueryContent query={newest}>
           {() => (
             <div aria-live="polite" className="stack">
@@ -73,8 +74,8 @@ export function AddDevicePage() {
                 </p>
               ) : (
                 <>
-                  <p>{tn(arrived.length, 'It has connected.', '{count} devices have connected.')}</p>
-                  <ul className="rows" aria-label={t('Devices that have connected')}>
+                  <p>{tn(arrived.length, 'The device has connected.', '{count} devices have connected.')}</p>
+                  <ul className="rows" aria-label={t('Connected devices')}>
                     {arrived.map((device) => (
                       <DeviceRow key={device.uid} device={device} may={may} />
                     ))}
@@ -85,13 +86,13 @@ export function AddDevicePage() {
           )}
         </QueryContent>
         {known && <AskedBefore arrived={arrived.map(({ uid }) => uid)} may={may} />}
-        {!may && <p className="soft">{t('An operator of the namespace has to accept devices.')}</p>}
+        {!may && <p className="soft">{t('Only operators of the namespace can accept devices.')}</p>}
       </Panel>
       <WithCode />
-      <Panel title={t('Or many at once')}>
+      <Panel title={t('Or add many at once')}>
         <p className="soft">
           {rich(
-            'An enrolment token lets a number of devices join, named, tagged and accepted at once. Rules accept new devices of your own network. <link>To tokens and rules</link>',
+            'An enrolment token lets several devices join, already named, tagged and accepted. Accept rules accept new devices from your own network. <link>Manage tokens and rules</link>',
             { link: (inside) => <Link to="/enrolment">{inside}</Link> },
           )}
         </p>
@@ -101,7 +102,7 @@ export function AddDevicePage() {
   )
 }
 
-/** Devices that wait since before the page was opened: one of them may be the one that is to be added. */
+/** Devices from before the page was opened: one of them may be the one to add. */
 function AskedBefore({ arrived, may }: { arrived: readonly string[]; may: boolean }) {
   const waiting = useNamespaceQuery(['devices', 'asked before'], () =>
     api.devices.list({ query: { status: 'pending', sort_by: 'created_at', order_by: 'desc', per_page: 10 } }),
@@ -111,8 +112,8 @@ function AskedBefore({ arrived, may }: { arrived: readonly string[]; may: boolea
   if (before.length === 0) return null
   return (
     <>
-      <h3>{t('Asked before you opened this page')}</h3>
-      <ul className="rows" aria-label={t('Devices that asked before')}>
+      <h3>{t('Requested before you opened this page')}</h3>
+      <ul className="rows" aria-label={t('Earlier requests')}>
         {before.map((device) => (
           <DeviceRow key={device.uid} device={device} may={may} />
         ))}
@@ -120,7 +121,7 @@ function AskedBefore({ arrived, may }: { arrived: readonly string[]; may: boolea
       {total > body.length && (
         <p>
           <Link to="/devices" search={{ status: 'pending' }}>
-            {t('All {total} that wait', { total })}
+            {t('All {total} waiting', { total })}
           </Link>
         </p>
       )}
@@ -133,15 +134,17 @@ function WithCode() {
   const lines = useSshCommands()
   const navigate = useNavigate()
   return (
-    <Panel title={t('Or with a code')}>
+    <Panel title={t('Or pair with a code')}>
       <p className="soft">
-        {t('Without any id, this line shows a code and a link. Follow the link, or type the code here.')}
+        {t(
+          'This command needs no namespace ID: it shows a code and a link. Follow the link, or enter the code here.',
+        )}
       </p>
-      <Copyable text={lines.pair()} name={t('the line that shows a code')} />
+      <Copyable text={lines.pair()} name={t('the command that shows a code')} />
       <Form
         compact
-        submit={t('Show the device')}
-        label={t('Code of a device')}
+        submit={t('Find the device')}
+        label={t('Device code')}
         send={async ({ code = '' }) => {
           saveLink('/pair', { code })
           await navigate({ to: '/pair' })

@@ -1,7 +1,7 @@
 // Announcements of the server's administrator, newest first.
 import { useState } from 'react'
 import { api } from '../api.ts'
-import { useNamespaceQuery } from '../namespace-query.ts'
+import { useBodyQuery, useNamespaceQuery } from '../namespace-query.ts'
 import { Markdown } from '../components/markdown.tsx'
 import { Page, Panel } from '../components/page.tsx'
 import { QueryContent, Empty, QueryList } from '../components/query-content.tsx'
@@ -18,12 +18,12 @@ export function AnnouncementsPage() {
     false,
   )
   return (
-    <Page title={t('Announcements')} lead={t('News from those who run this server.')}>
+    <Page title={t('Announcements')} lead={t('News from the operators of this server.')}>
       <Panel>
         <QueryList
           query={all}
           label={t('Announcements')}
-          empty={<Empty title={t('There are no news.')} />}
+          empty={<Empty title={t('No announcements yet.')} />}
           page={{ number: page, size: page_size, turn: setPage }}
           row={({ uuid, title, date }) => (
             <li key={uuid} className="row">
@@ -43,10 +43,6 @@ export function AnnouncementsPage() {
 }
 
 function Content({ uuid }: { uuid: string }) {
-  const one = useNamespaceQuery(
-    ['announcement', uuid],
-    async () => (await api.announcements.get({ params: { uuid } })).body,
-    false,
-  )
+  const one = useBodyQuery(['announcement', uuid], () => api.announcements.get({ params: { uuid } }), false)
   return <QueryContent query={one}>{({ content }) => <Markdown text={content} />}</QueryContent>
 }

@@ -2,11 +2,11 @@
 // in the address. Below are the streams that send the log elsewhere. Only administrators may see it.
 import { Link, useNavigate, useSearch } from '@tanstack/react-router'
 import { ApiError, readResult } from '@hawser/contract/client'
+import { defined } from '@hawser/contract/defined'
 import { auditActions, type AuditAction } from '@hawser/contract/audit-actions'
 import { api, fetchWithToken, useMay } from '../api.ts'
 import { readAuditSearch, type AuditSearch } from '../audit-search.ts'
-import { errorText } from '../error-text.ts'
-import { useNamespaceQuery } from '../namespace-query.ts'
+import { attempt, useNamespaceQuery } from '../namespace-query.ts'
 import { AuditStreams } from '../components/audit-streams.tsx'
 import { AuditTable } from '../components/audit-table.tsx'
 import { Icon } from '../components/icon.tsx'
@@ -17,7 +17,6 @@ import { actionText } from '../components/person.tsx'
 import { Empty, QueryContent } from '../components/query-content.tsx'
 import { saveFile } from '../components/save-file.ts'
 import { TimeRange } from '../components/time-range.tsx'
-import { showToast } from '../components/toast.tsx'
 import { msg, t } from '../language/language.ts'
 import { spanOf } from '../search-params.ts'
 
@@ -25,7 +24,7 @@ const page_size = 50
 
 type Change = { [K in keyof AuditSearch]?: AuditSearch[K] | undefined }
 
-/** What actions begin with. */
+/** The first part of actions. */
 type Group<Action> = Action extends `${infer Before}.${string}` ? Before : never
 const groupWords: Readonly<Record<Group<AuditAction>, string>> = {
   device: msg('Devices'),
@@ -57,18 +56,14 @@ const groupWords: Readonly<Record<Group<AuditAction>, string>> = {
 const groups = Object.entries(groupWords)
 const actions = Object.keys(auditActions)
 
-const filterOf = ({ action, actor, target, ...span }: AuditSearch) => ({
-  ...(action === undefined ? {} : { action }),
-  ...(actor === undefined ? {} : { actor }),
-  ...(target === undefined ? {} : { target }),
-  ...spanOf(span),
-})
+const filterOf = ({ action, actor, target, ...span }: AuditSearch) =>
+  defined({ action, actor, target, ...spanOf(span) })
 
 export function AuditPage() {
   const search = readAuditSearch({ ...useSearch({ from: '/shell/audit' }) })
   const may = useMay('administrator')
   return (
-    <Page title={t('Audit log')} lead={t('Who changed what, who came in and who was refused.')}>
+    <Page title={t('Audit log')} lead={t('Who changed what, who logged in and who was refused.')}>
       {may ? (
         <>
           <Filters search={search} />
@@ -76,7 +71,7 @@ export function AuditPage() {
           <AuditStreams />
         </>
       ) : (
-        <Empty title={t('Administrators of the namespace see the audit log.')} />
+        <Empty title={t('Only administrators of the namespace can see the audit log.')} />
       )}
     </Page>
   )
@@ -91,13 +86,13 @@ function Filters({ search }: { search: AuditSearch }) {
     <form className="filters" role="search" onSubmit={(event) => event.preventDefault()}>
       <NameField
         label={t('Who')}
-        placeholder={t('Who, by name or id, then Enter')}
+        placeholder={t('Actor name or ID, then Enter')}
         value={search.actor}
         look={(actor) => look({ actor })}
       />
       <NameField
         label={t('What')}
-        placeholder={t('What, by name or id')}
+        placeholder={t('Target name or ID')}
         value={search.target}
         look={(target) => look({ target })}
       />
@@ -146,17 +141,14 @@ function Filters({ search }: { search: AuditSearch }) {
   )
 }
 
-/** What the filters leave of the log. It may be large, so it is never a text in the memory of the page. */
-async function download(search: AuditSearch, format: 'csv' | 'ndjson'): Promise<void> {
-  try {
+/** Saves the entries that match the filters. A large file is never a text in the memory of the page. */
+const download = (search: AuditSearch, format: 'csv' | 'ndjson') =>
+  attempt(async () => {
     const path = format === 'csv' ? '/api/audit/export.csv' : '/api/audit/export'
     const answer = await fetchWithToken(`${path}?${new URLSearchParams(filterOf(search)).toString()}`)
     if (!answer.ok) throw new ApiError(await readResult(answer))
     saveFile(`audit.${format}`, await answer.blob())
-  } catch (error) {
-    showToast(errorText(error))
-  }
-}
+  })
 
 function Entries({ search }: { search: AuditSearch }) {
   const { before, ...filter } = search
@@ -164,7 +156,7 @@ function Entries({ search }: { search: AuditSearch }) {
     ['audit', search],
     () =>
       api.audit.list({
-        query: { ...filterOf(filter), limit: page_size, ...(before === undefined ? {} : { before }) },
+        query: defined({ ...filterOf(filter), limit: page_size, before }),
       }),
     before === undefined,
   )
@@ -173,7 +165,9 @@ function Entries({ search }: { search: AuditSearch }) {
       {({ body }) => (
         <>
           {body.entries.length === 0 ? (
-            <Empty title={body.next === null ? t('No entry fits.') : t('No entry fits so far.')} />
+            <Empty
+              title={body.next === null ? t('No matching entries.') : t('No matching entries so far.')}
+            />
           ) : (
             <AuditTable entries={body.entries} />
           )}

@@ -1,19 +1,17 @@
 // Billing: the number of devices and its limit, payment methods, the subscription and its invoices, and the
 // choice of devices when there are too many. Cards are entered on the payment provider's own pages, never
 // here. Without a provider nothing is limited and there is nothing to pay, and the page says so.
-import { useState } from 'react'
 import { ApiError } from '@hawser/contract/client'
 import type { Namespace } from '@hawser/contract/namespaces'
-import { api, useMe } from '../api.ts'
-import { errorText } from '../error-text.ts'
-import { attempt, showSaved, useNamespaceQuery } from '../namespace-query.ts'
-import { Button } from '../components/button.tsx'
+import { api } from '../api.ts'
+import { attempt, useNamespace, useNamespaceQuery } from '../namespace-query.ts'
+import { Button, QuietButton, SmallButton } from '../components/button.tsx'
 import { DeviceChoice } from '../components/device-choice.tsx'
-import { ConfirmDialog } from '../components/dialog.tsx'
+import { ConfirmButton, DialogButton } from '../components/dialog-button.tsx'
 import { Page, Panel } from '../components/page.tsx'
+import { Row } from '../components/row.tsx'
 import { QueryContent, Empty, Loading, ErrorNotice } from '../components/query-content.tsx'
 import { inFull, Pill, type Tone } from '../components/status.tsx'
-import { showToast } from '../components/toast.tsx'
 import { locale, msg, rich, t } from '../language/language.ts'
 
 type Customer = Awaited<ReturnType<typeof api.billing.getCustomer>>['body']
@@ -40,11 +38,7 @@ async function outcome<T>(call: Promise<{ body: T }>): Promise<Outcome<T>> {
 }
 
 export function BillingPage() {
-  const { tenant } = useMe()
-  const namespace = useNamespaceQuery(
-    ['billing', 'namespace'],
-    async () => (await api.namespaces.get({ params: { tenant } })).body,
-  )
+  const namespace = useNamespace()
   const customer = useNamespaceQuery(['billing', 'customer'], () => outcome(api.billing.getCustomer()), false)
   const unbilled =
     customer.data && 'refused' in customer.data && customer.data.refused.code === 'provider_not_configured'
@@ -57,9 +51,9 @@ export function BillingPage() {
     >
       {unbilled ? (
         <Panel title={t('Subscription')}>
-          <Empty title={t('Nothing has to be paid here.')}>
+          <Empty title={t('No payment is needed.')}>
             <p className="soft">
-              {t('This server has no payment provider, so nothing is billed and nothing is limited.')}
+              {t('This server has no payment provider, so nothing is billed and there are no limits.')}
             </p>
           </Empty>
         </Panel>
@@ -88,55 +82,51 @@ export function BillingPage() {
 }
 
 function Devices({ namespace: { device_count, max_devices } }: { namespace: Namespace }) {
-  const [choosing, setChoosing] = useState(false)
   const over = max_devices > 0 && device_count > max_devices
   return (
-    <Panel
-      title={over ? t('More devices than are free') : t('Devices')}
-      {...(over ? { tone: 'wanting' as const } : {})}
-    >
+    <Panel title={over ? t('Over the free device limit') : t('Devices')} tone={over ? 'wanting' : undefined}>
       <p>
-        {max_devices > 0 ? (
-          <>
-            {rich('{count} accepted, {free} are free.', {
+        {max_devices > 0
+          ? rich('{count} accepted, {free} are free.', {
               count: <strong>{device_count}</strong>,
               free: <strong>{max_devices}</strong>,
-            })}
-          </>
-        ) : (
-          <>
-            {rich(
+            })
+          : rich(
               device_count === 1
-                ? '{count} accepted device, without a limit.'
-                : '{count} accepted devices, without a limit.',
+                ? '{count} accepted device, no limit.'
+                : '{count} accepted devices, no limit.',
               { count: <strong>{device_count}</strong> },
             )}
-          </>
-        )}
-        {over && ` ${t('Nobody reaches any of them until you choose which ones stay, or subscribe.')}`}
+        {over && ` ${t('Nobody can connect to any of them until you choose which ones stay, or subscribe.')}`}
       </p>
       {over && (
         <div>
-          <Button onPress={() => setChoosing(true)}>{t('Choose devices …')}</Button>
+          <DialogButton dialog={(close) => <DeviceChoice limit={Math.min(3, max_devices)} close={close} />}>
+            {t('Choose devices …')}
+          </DialogButton>
         </div>
       )}
-      {choosing && <DeviceChoice limit={Math.min(3, max_devices)} close={() => setChoosing(false)} />}
     </Panel>
   )
 }
 
-/** Shown when the namespace is no customer yet. */
+/** For a namespace that is no customer yet. */
 function Beginning() {
   return (
     <Panel title={t('Subscription')}>
       <Empty title={t('There is no subscription yet.')}>
         <p className="soft">
           {t(
-            'For more devices the namespace becomes a customer of the payment provider first. That costs nothing.',
+            'To add more devices, first register the namespace with the payment provider. Registration is free.',
           )}
         </p>
         <Button
-          onPress={() => attempt(() => api.billing.createCustomer(), t('The namespace is a customer now.'))}
+          onPress={() =>
+            attempt(
+              () => api.billing.createCustomer(),
+              t('The namespace is now registered with the payment provider.'),
+            )
+          }
         >
           {t('Begin')}
         </Button>
@@ -145,13 +135,7 @@ function Beginning() {
   )
 }
 
-async function openPortal(): Promise<void> {
-  try {
-    location.assign((await api.billing.portal()).body.url)
-  } catch (error) {
-    showToast(errorText(error))
-  }
-}
+const openPortal = () => attempt(async () => location.assign((await api.billing.portal()).body.url))
 
 function Account({ customer }: { customer: Customer }) {
   const subscription = useNamespaceQuery(
@@ -164,11 +148,7 @@ function Account({ customer }: { customer: Customer }) {
     <>
       <Panel
         title={t('Subscription')}
-        acts={
-          <Button kind="quiet" small onPress={openPortal}>
-            {t('Manage at the payment provider')}
-          </Button>
-        }
+        acts={<SmallButton onPress={openPortal}>{t('Manage at the payment provider')}</SmallButton>}
       >
         <QueryContent query={subscription}>
           {(found) =>
@@ -184,22 +164,16 @@ function Account({ customer }: { customer: Customer }) {
         title={t('Payment methods')}
         acts={
           customer.payment_methods.length > 0 && (
-            <Button kind="quiet" small onPress={openPortal}>
-              {t('Add a card')}
-            </Button>
+            <SmallButton onPress={openPortal}>{t('Add a card')}</SmallButton>
           )
         }
       >
         {customer.payment_methods.length === 0 ? (
-          <Empty title={t('There is no card yet.')}>
+          <Empty title={t('No cards yet.')}>
             <p className="soft">
-              {t(
-                'Cards are added on the pages of the payment provider; this server never sees their numbers.',
-              )}
+              {t('You add cards on the payment provider’s site; this server never sees card numbers.')}
             </p>
-            <Button kind="quiet" onPress={openPortal}>
-              {t('Add a card')}
-            </Button>
+            <QuietButton onPress={openPortal}>{t('Add a card')}</QuietButton>
           </Empty>
         ) : (
           <ul className="rows" aria-label={t('Payment methods')}>
@@ -215,31 +189,29 @@ function Account({ customer }: { customer: Customer }) {
 
 const words: Readonly<Record<string, readonly [string, Tone]>> = {
   active: [msg('active'), 'good'],
-  trialing: [msg('on trial'), 'good'],
-  past_due: [msg('payment is late'), 'wait'],
+  trialing: [msg('trial'), 'good'],
+  past_due: [msg('payment overdue'), 'wait'],
   to_cancel_at_end_of_period: [msg('ends soon'), 'wait'],
   canceled: [msg('ended'), 'plain'],
   incomplete_expired: [msg('never began'), 'plain'],
   paused: [msg('paused'), 'wait'],
 }
 
-const subscribe = () => attempt(() => api.billing.createSubscription(), t('The subscription has begun.'))
+const subscribe = () => attempt(() => api.billing.createSubscription(), t('The subscription has started.'))
 
 function Subscribe({ payable }: { payable: boolean }) {
   return payable ? (
     <Button onPress={subscribe}>{t('Subscribe')}</Button>
   ) : (
-    <p className="soft">{t('A card that can be charged comes first: add one and make it the default.')}</p>
+    <p className="soft">{t('A valid card is required first: add one and make it the default.')}</p>
   )
 }
 
 function None({ refused, payable }: { refused: ApiError; payable: boolean }) {
   if (refused.kind === 'paymentRequired')
     return (
-      <Empty title={t('An invoice is open.')}>
-        <p className="soft">
-          {t('The subscription goes on when it is paid, on the pages of the payment provider.')}
-        </p>
+      <Empty title={t('An invoice is unpaid.')}>
+        <p className="soft">{t('Pay it on the payment provider’s site to keep your subscription.')}</p>
         <Button onPress={openPortal}>{t('Pay it')}</Button>
       </Empty>
     )
@@ -274,19 +246,20 @@ function Present({
       )}
       <h3>{t('Invoices')}</h3>
       {invoices.length === 0 ? (
-        <p className="soft">{t('There is none yet.')}</p>
+        <p className="soft">{t('None yet.')}</p>
       ) : (
         <ul className="rows scrolled" aria-label={t('Invoices')} tabIndex={0}>
           {invoices.map((invoice) => (
-            <li key={invoice.id} className="row">
-              <div className="about">
-                <p className="name">
+            <Row
+              key={invoice.id}
+              name={
+                <>
                   <strong>{money(invoice)}</strong>{' '}
                   <Pill tone={invoiceTones[invoice.status] ?? 'plain'}>{t(invoice.status)}</Pill>
-                </p>
-                <p className="facts">{invoice.id}</p>
-              </div>
-            </li>
+                </>
+              }
+              facts={invoice.id}
+            />
           ))}
         </ul>
       )}
@@ -308,7 +281,6 @@ function money({ amount, currency }: { amount: number; currency: string }): stri
 }
 
 function MethodRow({ method }: { method: Method }) {
-  const [removing, setRemoving] = useState(false)
   const { id, brand, number, exp_month, exp_year } = method
   const name = t('{brand} ending in {number}', {
     brand: brand.charAt(0).toUpperCase() + brand.slice(1),
@@ -316,54 +288,46 @@ function MethodRow({ method }: { method: Method }) {
   })
   const body = { id }
   return (
-    <li className="row">
-      <div className="about">
-        <p className="name">
+    <Row
+      name={
+        <>
           <strong>{name}</strong> {method.default && <Pill tone="good">{t('default')}</Pill>}
-        </p>
-        <p className="facts">
-          {t('valid until {month}/{year}', { month: String(exp_month).padStart(2, '0'), year: exp_year })}
-        </p>
-      </div>
-      {!method.default && (
-        <div className="acts">
-          <Button
-            kind="quiet"
-            small
-            aria-label={t('Make default: {name}', { name })}
-            onPress={() =>
-              attempt(
-                () => api.billing.setDefaultPaymentMethod({ body }),
-                t('{name} is charged from now on.', { name }),
-              )
-            }
-          >
-            {t('Make default')}
-          </Button>
-          <Button
-            kind="quiet"
-            small
-            aria-label={t('Remove {name}', { name })}
-            onPress={() => setRemoving(true)}
-          >
-            {t('Remove')}
-          </Button>
-        </div>
-      )}
-      {removing && (
-        <ConfirmDialog
-          close={() => setRemoving(false)}
-          question={{
-            title: t('Remove {name}?', { name }),
-            says: t('It can be added again later.'),
-            yes: t('Remove it'),
-            act: async () => {
-              await api.billing.detachPaymentMethod({ body })
-              await showSaved(t('{name} is removed.', { name }))
-            },
-          }}
-        />
-      )}
-    </li>
+        </>
+      }
+      facts={t('valid until {month}/{year}', { month: String(exp_month).padStart(2, '0'), year: exp_year })}
+      acts={
+        !method.default && (
+          <>
+            <Button
+              kind="quiet"
+              small
+              aria-label={t('Make default: {name}', { name })}
+              onPress={() =>
+                attempt(
+                  () => api.billing.setDefaultPaymentMethod({ body }),
+                  t('{name} is now the default card.', { name }),
+                )
+              }
+            >
+              {t('Make default')}
+            </Button>
+            <ConfirmButton
+              kind="quiet"
+              small
+              aria-label={t('Remove {name}', { name })}
+              question={{
+                title: t('Remove {name}?', { name }),
+                says: t('You can add it again later.'),
+                yes: t('Remove it'),
+                act: () => api.billing.detachPaymentMethod({ body }),
+                done: t('{name} was removed.', { name }),
+              }}
+            >
+              {t('Remove')}
+            </ConfirmButton>
+          </>
+        )
+      }
+    />
   )
 }

@@ -3,71 +3,54 @@
 import { Link } from '@tanstack/react-router'
 import { useState } from 'react'
 import type { Connector } from '@hawser/contract/connectors'
-import { api, useMay } from '../api.ts'
-import { attempt, showSaved, useNamespaceQuery } from '../namespace-query.ts'
-import { Button } from '../components/button.tsx'
-import { ConfirmDialog, Dialog, FormDialog } from '../components/dialog.tsx'
+import { api } from '../api.ts'
+import { useBodyQuery } from '../namespace-query.ts'
+import { QuietButton } from '../components/button.tsx'
+import { Dialog, FormDialog } from '../components/dialog.tsx'
 import { Area, Field, Tick, type Values, verbatim } from '../components/form.tsx'
-import { Icon } from '../components/icon.tsx'
-import { Menu, type Item } from '../components/menu.tsx'
-import { Page, Panel } from '../components/page.tsx'
-import { QueryContent, Empty, QueryList } from '../components/query-content.tsx'
+import { ManagedPage, managing } from '../components/managed-list.tsx'
+import { MoreMenu, type Item } from '../components/menu.tsx'
+import { QueryContent } from '../components/query-content.tsx'
+import { Fact, Row } from '../components/row.tsx'
 import { Pill, type Tone } from '../components/status.tsx'
 import { rich, t } from '../language/language.ts'
 
-const page_size = 20
-
-export function ConnectorsPage() {
-  const [page, setPage] = useState(1)
-  const [adding, setAdding] = useState(false)
-  const may = useMay('administrator')
-  const all = useNamespaceQuery(['connectors', page], () =>
-    api.connectors.list({ query: { page, per_page: page_size } }),
-  )
-  return (
-    <Page
-      title={t('Connectors')}
-      lead={t(
-        'Container engines (Docker, Podman) whose running containers are offered as devices: reached by a public key, as a user that the container has.',
-      )}
-      acts={may && <Button onPress={() => setAdding(true)}>{t('Add a connector')}</Button>}
-      hides={{ from: 'administrator', what: t('add, switch and delete connectors') }}
-    >
-      <Panel>
-        <QueryList
-          query={all}
-          label={t('Connectors')}
-          empty={
-            <Empty title={t('There is no connector yet.')}>
-              <p className="soft">
-                {rich(
-                  'A connector needs an engine that this server can reach. Where it cannot, run {code} beside the engine.',
-                  { code: <code>hawser-agent connector</code> },
-                )}
-              </p>
-            </Empty>
-          }
-          page={{ number: page, size: page_size, turn: setPage }}
-          row={(connector) => <ConnectorRow key={connector.uid} connector={connector} may={may} />}
-        />
-      </Panel>
-      {adding && (
+export const ConnectorsPage = () => (
+  <ManagedPage
+    id="connectors"
+    list={(query) => api.connectors.list({ query })}
+    label={t('Connectors')}
+    lead={t(
+      'Container engines (Docker, Podman) whose running containers appear as devices. Log in to a container with a public key, as a user that exists in it.',
+    )}
+    hides={t('add, switch and delete connectors')}
+    empty={t('No connectors yet.')}
+    hint={
+      <p className="soft">
+        {rich(
+          'A connector needs an engine that this server can reach. If the server cannot reach it, run {code} next to the engine.',
+          { code: <code>hawser-agent connector</code> },
+        )}
+      </p>
+    }
+    row={(connector, may) => <ConnectorRow key={connector.uid} connector={connector} may={may} />}
+    add={{
+      text: t('Add a connector'),
+      dialog: (close) => (
         <FormDialog
           title={t('Add a connector')}
           submit={t('Add the connector')}
-          close={() => setAdding(false)}
+          close={close}
           wide
-          send={async (values) => {
-            await api.connectors.create({ body: bodyFrom(values) })
-            await showSaved(t('The connector is added.'))
-          }}
+          send={(values) => api.connectors.create({ body: bodyFrom(values) })}
+          done={t('The connector was added.')}
         >
           <Fields />
         </FormDialog>
-      )}
-    </Page>
-  )
-}
+      ),
+    }}
+  />
+)
 
 /** Without new certificates the old ones stay. */
 function bodyFrom({ address = '', port = '', enable, secure, accept, ca = '', cert = '', key = '' }: Values) {
@@ -84,7 +67,12 @@ function bodyFrom({ address = '', port = '', enable, secure, accept, ca = '', ce
 
 function Fields({ connector }: { connector?: Connector }) {
   const [secure, setSecure] = useState(connector?.secure ?? false)
-  const pem = { rows: 3, spellCheck: false, required: secure && !connector?.tls } as const
+  const pem = {
+    rows: 3,
+    spellCheck: false,
+    required: secure && !connector?.tls,
+    wrong: t('Fill in all three fields.'),
+  }
   return (
     <>
       <Field
@@ -95,9 +83,9 @@ function Fields({ connector }: { connector?: Connector }) {
         defaultValue={connector?.address}
         {...verbatim}
         hint={t(
-          'A name or an address that this server can reach; unix:///path for a socket of its own machine, if its administrator allows it.',
+          'A host name or address that this server can reach, or unix:///path for a socket on the server’s own machine, if its administrator allows it.',
         )}
-        wrong={t('An address is needed.')}
+        wrong={t('Enter an address.')}
       />
       <Field
         label={t('Port')}
@@ -107,7 +95,7 @@ function Fields({ connector }: { connector?: Connector }) {
         min={0}
         max={65_535}
         defaultValue={connector?.port ?? 2376}
-        wrong={t('A port has a number up to 65535.')}
+        wrong={t('A port is a number up to 65535.')}
       />
       <div
         onChange={({ target }) =>
@@ -119,26 +107,20 @@ function Fields({ connector }: { connector?: Connector }) {
       {secure && (
         <>
           {connector?.tls && (
-            <p className="soft">{t('The certificates stay as they are while these are left empty.')}</p>
+            <p className="soft">{t('Leave these empty to keep the current certificates.')}</p>
           )}
+          <Area {...pem} label={t('Certificate of the authority (PEM)')} name="ca" />
+          <Area {...pem} label={t('Client certificate (PEM)')} name="cert" />
           <Area
             {...pem}
-            label={t('Certificate of the authority (PEM)')}
-            name="ca"
-            wrong={t('All three are needed.')}
-          />
-          <Area {...pem} label={t('Our certificate (PEM)')} name="cert" wrong={t('All three are needed.')} />
-          <Area
-            {...pem}
-            label={t('Our private key (PEM)')}
+            label={t('Client private key (PEM)')}
             name="key"
-            hint={t('It is kept sealed and never shown again.')}
-            wrong={t('All three are needed.')}
+            hint={t('It is stored encrypted and never shown again.')}
           />
         </>
       )}
       <Tick
-        label={t('Accept its containers at once')}
+        label={t('Accept its containers automatically')}
         name="accept"
         defaultChecked={connector?.accept ?? false}
       />
@@ -147,7 +129,7 @@ function Fields({ connector }: { connector?: Connector }) {
   )
 }
 
-/** The state of a connector, in a word. */
+/** In a word. */
 function stateOf({ enable, status }: Connector): { tone: Tone; word: string } {
   if (!enable) return { tone: 'plain', word: t('off') }
   if (status.state === 'connected') return { tone: 'good', word: t('connected') }
@@ -160,122 +142,91 @@ const whereOf = ({ address, port }: Connector): string =>
   address.startsWith('unix:') ? address : `${address}:${port}`
 
 function ConnectorRow({ connector, may }: { connector: Connector; may: boolean }) {
-  const [open, setOpen] = useState<'edit' | 'delete' | 'info'>()
-  const close = () => setOpen(undefined)
   const params = { uid: connector.uid }
   const where = whereOf(connector)
   const { tone, word } = stateOf(connector)
-  const items: Item[] = [
-    { id: 'info', text: t('What the engine says …'), act: () => setOpen('info') },
-    ...(may
-      ? [
-          { id: 'edit', text: t('Edit …'), act: () => setOpen('edit') },
-          {
-            id: 'switch',
-            text: connector.enable ? t('Switch off') : t('Switch on'),
-            act: () =>
-              void attempt(
-                () => api.connectors.update({ params, body: { enable: !connector.enable } }),
-                t(connector.enable ? '{name} is switched off.' : '{name} is switched on.', { name: where }),
-              ),
-          },
-          { id: 'delete', text: t('Delete …'), danger: true, act: () => setOpen('delete') },
-        ]
-      : []),
-  ]
+  const info = (close: () => void) => (
+    <Dialog title={where} close={close} wide>
+      <Info uid={connector.uid} />
+      <div className="choices">
+        <QuietButton onPress={close}>{t('Close')}</QuietButton>
+      </div>
+    </Dialog>
+  )
+  const managed = managing({
+    active: connector.enable,
+    switchTo: (enable) => api.connectors.update({ params, body: { enable } }),
+    switched: t(connector.enable ? '{name} was disabled.' : '{name} was enabled.', { name: where }),
+    edit: (close) => (
+      <FormDialog
+        title={t('Edit {name}', { name: where })}
+        submit={t('Save')}
+        close={close}
+        wide
+        send={(values) => api.connectors.update({ params, body: bodyFrom(values) })}
+        done={t('The connector was changed.')}
+      >
+        <Fields connector={connector} />
+      </FormDialog>
+    ),
+    remove: {
+      title: t('Delete {name}?', { name: where }),
+      says: t('Its containers no longer appear as devices.'),
+      act: () => api.connectors.remove({ params }),
+      done: t('The connector was deleted.'),
+    },
+  })
+  const items: Item[] = [{ id: 'info', text: t('Engine details …'), dialog: info }, ...(may ? managed : [])]
   return (
-    <li className="row">
-      <div className="about">
-        <p className="name">
+    <Row
+      name={
+        <>
           <strong>{where}</strong> <Pill tone={tone}>{word}</Pill>
-        </p>
-        {connector.enable && connector.status.message !== '' && (
-          <p className={tone === 'bad' ? 'wrong' : 'soft'}>{connector.status.message}</p>
-        )}
-        <p className="facts">
+        </>
+      }
+      facts={
+        <>
           {connector.secure ? t('with TLS') : t('without TLS')}
           {' · '}
-          {connector.accept ? t('containers are accepted at once') : t('containers wait to be accepted')}
+          {connector.accept ? t('containers are accepted automatically') : t('containers wait for approval')}
           {' · '}
           <Link
             to="/devices"
             search={{ status: connector.accept ? 'accepted' : 'pending', find: connector.address }}
           >
-            {connector.accept ? t('Its devices') : t('Those that wait')}
+            {connector.accept ? t('Containers') : t('Waiting containers')}
             <span className="unseen"> {t('of {name}', { name: where })}</span>
           </Link>
-        </p>
-      </div>
-      <div className="acts">
-        <Menu label={t('More for {name}', { name: where })} items={items}>
-          <Icon name="more" />
-        </Menu>
-      </div>
-      {open === 'edit' && (
-        <FormDialog
-          title={t('Edit {name}', { name: where })}
-          submit={t('Save')}
-          close={close}
-          wide
-          send={async (values) => {
-            await api.connectors.update({ params, body: bodyFrom(values) })
-            await showSaved(t('The connector is changed.'))
-          }}
-        >
-          <Fields connector={connector} />
-        </FormDialog>
+        </>
+      }
+      acts={<MoreMenu name={where} items={items} />}
+    >
+      {connector.enable && connector.status.message !== '' && (
+        <p className={tone === 'bad' ? 'wrong' : 'soft'}>{connector.status.message}</p>
       )}
-      {open === 'info' && (
-        <Dialog title={where} close={close} wide>
-          <Info uid={connector.uid} />
-          <div className="choices">
-            <Button kind="quiet" onPress={close}>
-              {t('Close')}
-            </Button>
-          </div>
-        </Dialog>
-      )}
-      {open === 'delete' && (
-        <ConfirmDialog
-          close={close}
-          question={{
-            title: t('Delete {name}?', { name: where }),
-            says: t('Its containers are no longer offered as devices.'),
-            yes: t('Delete it'),
-            act: async () => {
-              await api.connectors.remove({ params })
-              await showSaved(t('The connector is deleted.'))
-            },
-          }}
-        />
-      )}
-    </li>
+    </Row>
   )
 }
 
 function Info({ uid }: { uid: string }) {
-  const info = useNamespaceQuery(
-    ['connector-info', uid],
-    async () => (await api.connectors.info({ params: { uid } })).body,
-    false,
-  )
+  const info = useBodyQuery(['connector-info', uid], () => api.connectors.info({ params: { uid } }), false)
   return (
     <QueryContent query={info}>
       {(said) => (
         <>
           <dl className="facts-list">
-            <Said name={t('Engine')}>{textOf(said['Name'], said['ServerVersion'])}</Said>
-            <Said name={t('System')}>{textOf(said['OperatingSystem'], said['Architecture'])}</Said>
-            <Said name={t('Containers')}>
+            <Fact name={t('Engine')}>{textOf(said['Name'], said['ServerVersion'])}</Fact>
+            <Fact name={t('System')}>{textOf(said['OperatingSystem'], said['Architecture'])}</Fact>
+            <Fact name={t('Containers')}>
               {textOf(
                 counted(said['ContainersRunning'], t('running')),
                 counted(said['ContainersPaused'], t('paused')),
                 counted(said['ContainersStopped'], t('stopped')),
               )}
-            </Said>
-            <Said name={t('Images')}>{textOf(said['Images'])}</Said>
+            </Fact>
+            <Fact name={t('Images')}>{textOf(said['Images'])}</Fact>
           </dl>
-          <pre className="said" tabIndex={0} aria-label={t('What the engine says of itself')}>
+          <pre className="said" tabIndex={0} aria-label={t('Engine details')}>
             {JSON.stringify(said, null, 2)}
           </pre>
         </>
@@ -284,20 +235,10 @@ function Info({ uid }: { uid: string }) {
   )
 }
 
-function Said({ name, children }: { name: string; children: string }) {
-  if (children === '') return null
-  return (
-    <div>
-      <dt>{name}</dt>
-      <dd>{children}</dd>
-    </div>
-  )
-}
-
 const counted = (count: unknown, word: string): string =>
   typeof count === 'number' ? `${count} ${word}` : ''
 
-/** The engine's info is untrusted JSON. */
+/** The engine's info is untrusted. */
 const textOf = (...parts: unknown[]): string =>
   parts
     .filter((part) => typeof part === 'string' || typeof part === 'number')

@@ -4,7 +4,7 @@ import { useState } from 'react'
 import type { Device } from '@hawser/contract/devices'
 import { agentlessPlatform } from '@hawser/contract/tunnel'
 import { api, useMay } from '../api.ts'
-import { useNamespaceQuery } from '../namespace-query.ts'
+import { useBodyQuery } from '../namespace-query.ts'
 import { AgentUpdate } from '../components/agent-state.tsx'
 import { Button, LinkButton } from '../components/button.tsx'
 import { Copyable } from '../components/copy.tsx'
@@ -19,10 +19,13 @@ import { DeviceTimeline } from '../components/device-timeline.tsx'
 import { statusTones, statusWords } from '../components/device-row.tsx'
 import { DeviceTrafficPanel } from '../components/device-traffic.tsx'
 import { LoginWhy } from '../components/login-why.tsx'
+import { DialogButton } from '../components/dialog-button.tsx'
+import { verbatim } from '../components/form.tsx'
 import { Icon } from '../components/icon.tsx'
-import { Menu } from '../components/menu.tsx'
+import { MoreMenu } from '../components/menu.tsx'
 import { OnlineHistory } from '../components/online-history.tsx'
 import { Page, Panel } from '../components/page.tsx'
+import { Fact } from '../components/row.tsx'
 import { useSshCommands } from '../ssh-commands.ts'
 import { QueryContent } from '../components/query-content.tsx'
 import { inFull, Lamp, Pill, TagList, When } from '../components/status.tsx'
@@ -31,10 +34,7 @@ import { said } from '../language/said.ts'
 
 export function DevicePage() {
   const { uid } = useParams({ from: '/shell/devices/$uid' })
-  const device = useNamespaceQuery(
-    ['device', uid],
-    async () => (await api.devices.get({ params: { uid } })).body,
-  )
+  const device = useBodyQuery(['device', uid], () => api.devices.get({ params: { uid } }))
   if (device.data) return <Shown device={device.data} />
   return (
     <Page title={t('Device')}>
@@ -52,66 +52,26 @@ function Shown({ device }: { device: Device }) {
   const mayDelete = useMay('administrator')
   const mayConnect = useMay('observer')
   const acts = useDeviceActions(device, () => void navigate({ to: '/devices' }))
-  const [asksWhy, setAsksWhy] = useState(false)
-  const { name, status, online, info } = device
+  const { name, status } = device
   return (
     <Page
       title={name}
       hides={{ from: 'operator', what: t('accept, reject, name and tag devices') }}
-      lead={
-        <span className="signs">
-          <span className="state">
-            <Lamp on={online} />
-            {online ? (
-              t('online')
-            ) : (
-              <span>{rich('offline, seen {when}', { when: <When at={device.last_seen} /> })}</span>
-            )}
-          </span>
-          <Pill tone={statusTones[status]}>{t(statusWords[status])}</Pill>{' '}
-          {device.conflict && (
-            <Pill tone="bad">
-              {t('two machines use this identity: {addresses}', {
-                addresses: device.conflict.addresses.join(', '),
-              })}
-            </Pill>
-          )}{' '}
-          {device.replaces && (
-            <Pill tone="bad">{t('would replace {name}', { name: device.replaces.name })}</Pill>
-          )}{' '}
-          <TagList tags={device.tags} />
-        </span>
-      }
+      lead={<Signs device={device} />}
       acts={
         <>
           {status === 'accepted' && mayConnect && <Terminal device={device} />}
           {may && canAccept(device) && <Button onPress={acts.accept}>{t('Accept')}</Button>}
           {mayDelete && (
-            <Button kind="quiet" onPress={() => setAsksWhy(true)}>
+            <DialogButton kind="quiet" dialog={(close) => <LoginWhy device={device} close={close} />}>
               {t('Why?')}
-            </Button>
+            </DialogButton>
           )}
-          {may && (
-            <Menu
-              label={t('More for {name}', { name })}
-              look="button quiet"
-              items={[
-                { id: 'rename', text: t('Rename …'), act: acts.rename },
-                { id: 'tags', text: t('Tags …'), act: acts.tag },
-                ...(status === 'rejected'
-                  ? []
-                  : [{ id: 'reject', text: t('Reject …'), danger: true, act: () => void acts.reject() }]),
-                ...(mayDelete ? [{ id: 'delete', text: t('Delete …'), danger: true, act: acts.remove }] : []),
-              ]}
-            >
-              <Icon name="more" />
-            </Menu>
-          )}
+          {may && <MoreMenu name={name} look="button quiet" items={acts.items} />}
         </>
       }
     >
       {acts.dialogs}
-      {asksWhy && <LoginWhy device={device} close={() => setAsksWhy(false)} />}
       {device.offline_reason !== undefined && (
         <p className="says">{said(device.offline_reason, device.offline_parts)}</p>
       )}
@@ -124,7 +84,7 @@ function Shown({ device }: { device: Device }) {
           {status === 'accepted' && <Connect device={device} />}
           {canAccept(device) && (
             <Panel title={t('Connect')}>
-              <p className="soft">{t('It can be reached once it is accepted.')}</p>
+              <p className="soft">{t('You can connect to it once it is accepted.')}</p>
             </Panel>
           )}
           <Panel title={t('Connection')}>
@@ -138,37 +98,7 @@ function Shown({ device }: { device: Device }) {
           <DeviceAccess device={device} />
         </div>
         <div className="stack">
-          <Panel title={t('Details')}>
-            <dl className="facts-list">
-              <Fact name={t('System')}>{isolated(info.pretty_name || info.id)}</Fact>
-              <Fact name={t('Processor')}>{isolated(info.arch)}</Fact>
-              <Fact name={t('Agent')}>
-                {info.platform === agentlessPlatform
-                  ? t('none; its own {version}', { version: info.version })
-                  : [info.version, info.platform].filter(Boolean).map(isolated).join(', ')}
-                {status === 'accepted' && <AgentUpdate device={device} may={may} />}
-              </Fact>
-              <Fact name={t('Address')}>{device.remote_addr}</Fact>
-              <Fact name={info.platform === containerPlatform ? t('Container ID') : t('MAC address')}>
-                {isolated(device.identity.mac)}
-              </Fact>
-              <Fact name={t('Seen last')}>{inFull(device.last_seen)}</Fact>
-              {device.ping_interval !== undefined && (
-                <Fact name={t('Pings')}>
-                  {t('every {seconds} s when nobody is connected', { seconds: device.ping_interval })}
-                </Fact>
-              )}
-              <Fact name={t('State since')}>{inFull(device.status_update_at)}</Fact>
-              <Fact name={t('First seen')}>{inFull(device.created_at)}</Fact>
-              {device.enrolled_with && <Fact name={t('Joined')}>{joinedBy(device.enrolled_with)}</Fact>}
-              <div className="whole">
-                <dt>{t('Uid')}</dt>
-                <dd>
-                  <code>{device.uid}</code>
-                </dd>
-              </div>
-            </dl>
-          </Panel>
+          <Details device={device} may={may} />
           <DeviceNotesPanel device={device} />
           <DeviceTrafficPanel device={device} />
         </div>
@@ -177,7 +107,64 @@ function Shown({ device }: { device: Device }) {
   )
 }
 
-/** While the device is offline there is nothing to open; the sentence above says why. */
+const Signs = ({ device }: { device: Device }) => (
+  <span className="signs">
+    <span className="state">
+      <Lamp on={device.online} />
+      {device.online ? (
+        t('online')
+      ) : (
+        <span>{rich('offline, last seen {when}', { when: <When at={device.last_seen} /> })}</span>
+      )}
+    </span>
+    <Pill tone={statusTones[device.status]}>{t(statusWords[device.status])}</Pill>{' '}
+    {device.conflict && (
+      <Pill tone="bad">
+        {t('two machines use this identity: {addresses}', {
+          addresses: device.conflict.addresses.join(', '),
+        })}
+      </Pill>
+    )}{' '}
+    {device.replaces && <Pill tone="bad">{t('would replace {name}', { name: device.replaces.name })}</Pill>}{' '}
+    <TagList tags={device.tags} />
+  </span>
+)
+
+const Details = ({ device, may }: { device: Device; may: boolean }) => (
+  <Panel title={t('Details')}>
+    <dl className="facts-list">
+      <Fact name={t('System')}>{isolated(device.info.pretty_name || device.info.id)}</Fact>
+      <Fact name={t('Processor')}>{isolated(device.info.arch)}</Fact>
+      <Fact name={t('Agent')}>
+        {device.info.platform === agentlessPlatform
+          ? t('none; its own {version}', { version: device.info.version })
+          : [device.info.version, device.info.platform].filter(Boolean).map(isolated).join(', ')}
+        {device.status === 'accepted' && <AgentUpdate device={device} may={may} />}
+      </Fact>
+      <Fact name={t('Address')}>{device.remote_addr}</Fact>
+      <Fact name={device.info.platform === containerPlatform ? t('Container ID') : t('MAC address')}>
+        {isolated(device.identity.mac)}
+      </Fact>
+      <Fact name={t('Last seen')}>{inFull(device.last_seen)}</Fact>
+      {device.ping_interval !== undefined && (
+        <Fact name={t('Pings')}>
+          {t('every {seconds} s while nobody is connected', { seconds: device.ping_interval })}
+        </Fact>
+      )}
+      <Fact name={t('State since')}>{inFull(device.status_update_at)}</Fact>
+      <Fact name={t('First seen')}>{inFull(device.created_at)}</Fact>
+      {device.enrolled_with && <Fact name={t('Joined')}>{joinedBy(device.enrolled_with)}</Fact>}
+      <div className="whole">
+        <dt>{t('Uid')}</dt>
+        <dd>
+          <code>{device.uid}</code>
+        </dd>
+      </div>
+    </dl>
+  </Panel>
+)
+
+/** Nothing while the device is offline; the sentence above gives the reason. */
 function Terminal({ device: { uid, online, offline_reason, offline_parts } }: { device: Device }) {
   if (online)
     return (
@@ -194,19 +181,11 @@ function Terminal({ device: { uid, online, offline_reason, offline_parts } }: { 
   )
 }
 
-function Fact({ name, children }: { name: string; children: React.ReactNode }) {
-  if (children === '') return null
-  return (
-    <div>
-      <dt>{name}</dt>
-      <dd>{children}</dd>
-    </div>
-  )
-}
-
 const joinedBy = ({ kind, name }: NonNullable<Device['enrolled_with']>): string => {
   if (kind === 'token') return t('with the enrolment token {name}', { name })
-  return kind === 'rule' ? t('by accept {name}', { name }) : t('by pairing, confirmed by {name}', { name })
+  return kind === 'rule'
+    ? t('by accept rule {name}', { name })
+    : t('by pairing, confirmed by {name}', { name })
 }
 
 function Connect({ device }: { device: Device }) {
@@ -218,25 +197,19 @@ function Connect({ device }: { device: Device }) {
       <div className="connect">
         <label className="inline">
           {t('User on the device')}
-          <input
-            value={user}
-            autoCapitalize="none"
-            autoComplete="off"
-            spellCheck={false}
-            onChange={(event) => setUser(event.currentTarget.value)}
-          />
+          <input value={user} {...verbatim} onChange={(event) => setUser(event.currentTarget.value)} />
         </label>
         <div>
-          <p>{t('With the SSH client you already have')}</p>
-          <Copyable text={lines.ssh(device.namespace, device.name, who)} name={t('the ssh line')} />
+          <p>{t('With your SSH client')}</p>
+          <Copyable text={lines.ssh(device.namespace, device.name, who)} name={t('the ssh command')} />
         </div>
         <div>
-          <p>{t('Its SSHID, the login name for other programs')}</p>
+          <p>{t('SSHID, the login name for other programs')}</p>
           <Copyable text={lines.sshid(device.namespace, device.name, who)} name={t('the SSHID')} />
         </div>
       </div>
       <details className="forwards">
-        <summary>{t('Open a port of it on your machine')}</summary>
+        <summary>{t('Forward a port to your machine')}</summary>
         <DeviceForwards device={device} user={who} />
       </details>
     </Panel>

@@ -1,7 +1,7 @@
 // The devices of the namespace, as a table or as a map: by state, search and tag, with the columns and the order
 // that somebody wants. All of it is in the address, so that a view can be kept and shared.
 import { Link, useNavigate, useSearch } from '@tanstack/react-router'
-import { useCallback, useState } from 'react'
+import { useState } from 'react'
 import type { DeviceStatus } from '@hawser/contract/devices'
 import { api, useMay } from '../api.ts'
 import {
@@ -13,10 +13,9 @@ import {
   type DevicesSearch,
   type Sort,
 } from '../device-list.ts'
-import { errorText } from '../error-text.ts'
-import { useNamespaceQuery } from '../namespace-query.ts'
+import { attempt, useBodyQuery } from '../namespace-query.ts'
 import { useSavedViews } from '../saved-views.ts'
-import { Button, LinkButton } from '../components/button.tsx'
+import { Button, LinkButton, QuietButton } from '../components/button.tsx'
 import { copy } from '../components/copy.tsx'
 import { columns, csvOf } from '../components/device-columns.tsx'
 import { DeviceFilterField } from '../components/device-filter-field.tsx'
@@ -24,6 +23,7 @@ import { isFiltered, noFilters } from '../components/device-filters.ts'
 import { DeviceMap } from '../components/device-map.tsx'
 import { DeviceSelection } from '../components/device-selection.tsx'
 import { DeviceTable, type Chosen } from '../components/device-table.tsx'
+import { DialogButton } from '../components/dialog-button.tsx'
 import { FormDialog } from '../components/dialog.tsx'
 import { Field, Tick } from '../components/form.tsx'
 import { Icon } from '../components/icon.tsx'
@@ -37,7 +37,7 @@ import { msg, t, tn } from '../language/language.ts'
 
 export { readDevicesSearch } from '../device-list.ts'
 
-/** How many devices "Choose all" chooses at most, and how many a file has. */
+/** The limits of 'Select all', and of a file. */
 const [mostChosen, mostExported] = [1000, 100_000] as const
 
 const tabs = [
@@ -49,15 +49,15 @@ const tabs = [
 ] as const
 
 const emptyWords: Readonly<Partial<Record<DeviceStatus, string>>> = {
-  accepted: msg('No device is accepted yet.'),
-  pending: msg('No device waits to be let in.'),
-  rejected: msg('No device is rejected.'),
-  unused: msg('No device is unused.'),
+  accepted: msg('No accepted devices yet.'),
+  pending: msg('No waiting devices.'),
+  rejected: msg('No rejected devices.'),
+  unused: msg('No unused devices.'),
   removed: msg('No removed devices.'),
 }
 
 const none: Chosen = new Map()
-/** `keep`: what is chosen stays so; `replace`: without a step in the history. */
+/** `keep`: the selection stays; `replace`: without a step in the history. */
 interface How {
   keep?: boolean | undefined
   replace?: boolean | undefined
@@ -76,15 +76,12 @@ export function DevicesPage() {
   }
   const sortBy = (by: Sort) =>
     look({ sort: by, desc: by === sort && !desc ? true : undefined }, { keep: true })
-  const chooseAll = useCallback(async () => {
-    try {
+  const chooseAll = () =>
+    attempt(async () => {
       const all = await everyDevice(search, mostChosen)
       setChosen(new Map(all.map((device) => [device.uid, device])))
-      if (all.length === mostChosen) showToast(t('The first {count} are chosen.', { count: mostChosen }))
-    } catch (error) {
-      showToast(errorText(error))
-    }
-  }, [search])
+      if (all.length === mostChosen) showToast(t('The first {count} are selected.', { count: mostChosen }))
+    })
   const filtered = isFiltered(search)
 
   return (
@@ -112,15 +109,9 @@ export function DevicesPage() {
           choose={may ? setChosen : undefined}
           chooseAll={() => void chooseAll()}
           empty={
-            <Empty
-              title={
-                filtered ? t('No device fits what you look for.') : t(emptyWords[status] ?? 'There is none.')
-              }
-            >
+            <Empty title={filtered ? t('No devices match your search.') : t(emptyWords[status] ?? 'None.')}>
               {filtered ? (
-                <Button kind="quiet" onPress={() => look(noFilters)}>
-                  {t('Show all')}
-                </Button>
+                <QuietButton onPress={() => look(noFilters)}>{t('Show all')}</QuietButton>
               ) : (
                 status !== 'rejected' && <Link to="/add-device">{t('Add a device')}</Link>
               )}
@@ -135,7 +126,7 @@ export function DevicesPage() {
 
 function Tabs({ search, leave }: { search: DevicesSearch; leave: () => void }) {
   const { status = 'accepted' } = search
-  const stats = useNamespaceQuery(['stats'], async () => (await api.system.stats()).body).data
+  const stats = useBodyQuery(['stats'], () => api.system.stats()).data
   return (
     <nav className="tabs wide" aria-label={t('State of the devices')}>
       {tabs.map(([id, text, figure]) => (
@@ -163,7 +154,6 @@ function Tabs({ search, leave }: { search: DevicesSearch; leave: () => void }) {
 }
 
 function Toolbar({ search, look }: { search: DevicesSearch; look: (change: Change, how?: How) => void }) {
-  const [columnsOpen, setColumnsOpen] = useState(false)
   const { map = false } = search
   return (
     <div className="filters wide" role="search">
@@ -171,9 +161,33 @@ function Toolbar({ search, look }: { search: DevicesSearch; look: (change: Chang
       <div className="acts">
         <ViewsMenu search={search} look={look} />
         {!map && (
-          <Button kind="quiet" aria-label={t('Columns')} onPress={() => setColumnsOpen(true)}>
+          <DialogButton
+            kind="quiet"
+            aria-label={t('Columns')}
+            dialog={(close) => (
+              <FormDialog
+                title={t('Columns')}
+                submit={t('Show these columns')}
+                close={close}
+                send={async (values) =>
+                  look({ cols: columnIds.filter((id) => values[id] === 'on').join(',') }, { keep: true })
+                }
+              >
+                <div className="stack">
+                  {columnIds.map((id) => (
+                    <Tick
+                      key={id}
+                      label={t(columns[id].text)}
+                      name={id}
+                      defaultChecked={columnsOf(search).includes(id)}
+                    />
+                  ))}
+                </div>
+              </FormDialog>
+            )}
+          >
             <Icon name="columns" />
-          </Button>
+          </DialogButton>
         )}
         <Button
           kind="quiet"
@@ -184,115 +198,91 @@ function Toolbar({ search, look }: { search: DevicesSearch; look: (change: Chang
         </Button>
         <Export search={search} />
       </div>
-      {columnsOpen && (
-        <FormDialog
-          title={t('Columns')}
-          submit={t('Show these columns')}
-          close={() => setColumnsOpen(false)}
-          send={async (values) =>
-            look({ cols: columnIds.filter((id) => values[id] === 'on').join(',') }, { keep: true })
-          }
-        >
-          <div className="stack">
-            {columnIds.map((id) => (
-              <Tick
-                key={id}
-                label={t(columns[id].text)}
-                name={id}
-                defaultChecked={columnsOf(search).includes(id)}
-              />
-            ))}
-          </div>
-        </FormDialog>
-      )}
     </div>
   )
 }
 
 function ViewsMenu({ search, look }: { search: DevicesSearch; look: (change: Change) => void }) {
   const { views, save, remove } = useSavedViews()
-  const [open, setOpen] = useState(false)
   const navigate = useNavigate({ from: '/devices' })
   const same = (view: DevicesSearch) => JSON.stringify(view) === JSON.stringify(search)
   const here = views.find((view) => same(view.search))
   return (
-    <>
-      <Menu
-        label={t('Views')}
-        look="button quiet"
-        items={[
-          {
-            id: 'all',
-            text: t('All accepted devices'),
-            act: () => void navigate({ search: {} }),
-            chosen: same({}),
+    <Menu
+      label={t('Views')}
+      look="button quiet"
+      items={[
+        {
+          id: 'all',
+          text: t('All accepted devices'),
+          act: () => void navigate({ search: {} }),
+          chosen: same({}),
+        },
+        ...views.map((view) => ({
+          id: `view ${view.name}`,
+          text: view.name,
+          chosen: view === here,
+          act: () => {
+            look({})
+            void navigate({ search: view.search })
           },
-          ...views.map((view) => ({
-            id: `view ${view.name}`,
-            text: view.name,
-            chosen: view === here,
-            act: () => {
-              look({})
-              void navigate({ search: view.search })
-            },
-          })),
-          { id: 'save', text: t('Save this view …'), act: () => setOpen(true) },
-          { id: 'copy', text: t('Copy the address of this view'), act: () => void copy(location.href) },
-          ...(here
-            ? [
-                {
-                  id: 'remove',
-                  text: t('Forget {name}', { name: here.name }),
-                  danger: true,
-                  act: () => remove(here.name),
-                },
-              ]
-            : []),
-        ]}
-      >
-        <Icon name="star" /> {here?.name ?? t('Views')} <Icon name="down" />
-      </Menu>
-      {open && (
-        <FormDialog
-          title={t('Save this view')}
-          submit={t('Save the view')}
-          close={() => setOpen(false)}
-          send={async ({ name = '' }) => {
-            save(name, search)
-            showToast(t('The view {name} is kept in this browser.', { name }))
-          }}
-        >
-          <Field
-            label={t('Name of the view')}
-            name="name"
-            required
-            maxLength={64}
-            autoComplete="off"
-            hint={t(
-              'State, search, filters, columns and order. It is kept in this browser; its address can be sent to others.',
-            )}
-            wrong={t('A name is needed.')}
-          />
-        </FormDialog>
-      )}
-    </>
+        })),
+        {
+          id: 'save',
+          text: t('Save this view …'),
+          dialog: (close) => (
+            <FormDialog
+              title={t('Save this view')}
+              submit={t('Save the view')}
+              close={close}
+              send={async ({ name = '' }) => {
+                save(name, search)
+                showToast(t('The view {name} was saved in this browser.', { name }))
+              }}
+            >
+              <Field
+                label={t('View name')}
+                name="name"
+                required
+                maxLength={64}
+                autoComplete="off"
+                hint={t(
+                  'Saves the state, search, filters, columns and order in this browser. To share the view, send its link.',
+                )}
+                wrong={t('Enter a name.')}
+              />
+            </FormDialog>
+          ),
+        },
+        { id: 'copy', text: t('Copy link to this view'), act: () => void copy(location.href) },
+        ...(here
+          ? [
+              {
+                id: 'remove',
+                text: t('Delete {name}', { name: here.name }),
+                danger: true,
+                act: () => remove(here.name),
+              },
+            ]
+          : []),
+      ]}
+    >
+      <Icon name="star" /> {here?.name ?? t('Views')} <Icon name="down" />
+    </Menu>
   )
 }
 
-/** A file with all devices that fit, and all columns. */
+/** All matching devices, and all columns. */
 function Export({ search }: { search: DevicesSearch }) {
   const [count, setCount] = useState<number>()
   const run = async () => {
     setCount(0)
-    try {
+    await attempt(async () => {
       const all = await everyDevice(search, mostExported, setCount)
       saveFile('devices.csv', new Blob([csvOf(all)], { type: 'text/csv' }))
       showToast(tn(all.length, '{count} device is in devices.csv.', '{count} devices are in devices.csv.'))
-    } catch (error) {
-      showToast(errorText(error))
-    } finally {
-      setCount(undefined)
-    }
+    })
+    setCount(undefined)
   }
   return (
     <Button kind="quiet" aria-label={t('Export as CSV')} isPending={count !== undefined} onPress={run}>

@@ -4,167 +4,183 @@
 import { Link, useNavigate } from '@tanstack/react-router'
 import { useState, type ReactNode } from 'react'
 import { ApiError } from '@hawser/contract/client'
+import { defined } from '@hawser/contract/defined'
 import { publicApi } from '../api.ts'
 import { Field, Form } from '../components/form.tsx'
-import { NewPasswordField, AuthLayout, AuthLinks } from '../components/auth-layout.tsx'
+import { NewPasswordField, AuthLayout, AuthLinks, PasswordField } from '../components/auth-layout.tsx'
 import { auth } from '../auth.ts'
 import { clearLink, linkParams } from '../link-params.ts'
 import { rich, t } from '../language/language.ts'
 
-/** At `rivals` other accounts claim the same address, so that the password is needed, too. */
+/** `rivals`: other accounts claim the same address, so the password is needed, too. */
 type Stage = 'ask' | 'rivals' | 'done' | 'stale'
+type Follow = (run: () => Promise<unknown>) => Promise<void>
 
-/** Runs the call of a link. A used or expired link changes the stage; other errors are shown by the form. */
-async function follow(
-  page: string,
-  setStage: (stage: Stage) => void,
-  run: () => Promise<unknown>,
-): Promise<void> {
-  try {
-    await run()
-  } catch (error) {
-    if (!(error instanceof ApiError)) throw error
-    if (error.kind === 'passwordRequired') return setStage('rivals')
-    if (error.kind !== 'wrongToken' && error.kind !== 'notFound') throw error
-    return setStage('stale')
-  }
-  clearLink(page)
-  setStage('done')
+interface LinkPageProps {
+  /** The path of the page. */
+  id: string
+  /** Whether the link has all that it needs. */
+  complete: boolean
+  title: string
+  heading?: string | undefined
+  /** Once it worked: a heading, and the way from there. */
+  done: readonly [heading: string, content: ReactNode]
+  /** When it no longer works. */
+  stale: readonly [sentence: string, links: ReactNode]
+  /** Shown before the link is followed. */
+  children: (follow: Follow, rivals: boolean) => ReactNode
 }
 
-function ResultPage({ title, heading, children }: { title: string; heading: string; children: ReactNode }) {
+/** The page of a link that works once. A used or expired one changes the stage; the form shows other errors. */
+function LinkPage({ id, complete, title, heading, done, stale, children }: LinkPageProps) {
+  const [stage, setStage] = useState<Stage>(complete ? 'ask' : 'stale')
+  const follow: Follow = async (run) => {
+    try {
+      await run()
+    } catch (error) {
+      if (!(error instanceof ApiError)) throw error
+      if (error.kind === 'passwordRequired') return setStage('rivals')
+      if (error.kind !== 'wrongToken' && error.kind !== 'notFound') throw error
+      return setStage('stale')
+    }
+    clearLink(id)
+    setStage('done')
+  }
+  const headings = { ask: heading, rivals: heading, done: done[0], stale: t('This link does not work') }
   return (
-    <AuthLayout title={title} heading={heading}>
-      {children}
+    <AuthLayout title={title} heading={headings[stage]}>
+      {stage === 'done' ? (
+        done[1]
+      ) : stage === 'stale' ? (
+        <>
+          <p>{stale[0]}</p>
+          {stale[1]}
+        </>
+      ) : (
+        children(follow, stage === 'rivals')
+      )}
     </AuthLayout>
   )
 }
 
-/** Asks for the password of the account that the link is for, while others claim the same address. */
+/** Asks for the password of the link's account, while others claim the same address. */
 const RivalsForm = ({ submit, send }: { submit: string; send: (password: string) => Promise<unknown> }) => (
   <>
     <p>
       {t(
-        'Several accounts claim this address, maybe somebody else’s, too. Check that the e-mail names your user name, and enter the password of that account.',
+        'Several accounts claim this address, perhaps including someone else’s. Check that the e-mail mentions your username, and enter the password of that account.',
       )}
     </p>
     <Form
       submit={submit}
       send={({ password = '' }) => send(password)}
-      refused={(error) =>
-        error.kind === 'wrongCredentials'
-          ? t(
-              'This is not the password of the account that the e-mail names. If that is not your user name, use the link of another e-mail.',
-            )
-          : undefined
-      }
+      refused={{
+        wrongCredentials: t(
+          'This is not the password of the account in the e-mail. If the e-mail mentions another username, use the link in another e-mail.',
+        ),
+      }}
     >
-      <Field
-        label={t('Password')}
-        name="password"
-        type="password"
-        required
-        autoComplete="current-password"
-        wrong={t('Please fill in your password.')}
-      />
+      <PasswordField />
     </Form>
   </>
 )
 
-const SignInButton = () => (
-  <Link className="button main" to="/login">
-    {t('Sign in')}
+const ForgottenButton = ({ children }: { children: string }) => (
+  <Link className="button main" to="/login" hash="forgot-password">
+    {children}
   </Link>
 )
 
+/** The only way from there. */
+const SignInNext = ({ children }: { children: string }) => (
+  <>
+    <p>{children}</p>
+    <Link className="button main" to="/login">
+      {t('Sign in')}
+    </Link>
+  </>
+)
+
+interface ConfirmFormProps {
+  submit: string
+  rivals: boolean
+  send: (password?: string) => Promise<unknown>
+}
+
+const ConfirmForm = ({ submit, rivals, send }: ConfirmFormProps) =>
+  rivals ? <RivalsForm submit={submit} send={send} /> : <Form submit={submit} send={() => send()} />
+
 export function ValidationAccountPage() {
   const { email = '', token = '' } = linkParams('/validation-account')
-  const [stage, setStage] = useState<Stage>(email && token ? 'ask' : 'stale')
-  const title = t('Confirm your account')
-  if (stage === 'done')
-    return (
-      <ResultPage title={title} heading={t('Your account is confirmed')}>
-        <p>{t('You can sign in now.')}</p>
-        <SignInButton />
-      </ResultPage>
-    )
-  if (stage === 'stale')
-    return (
-      <ResultPage title={title} heading={t('This link does not work')}>
-        <p>
-          {t(
-            'It was used already, is older than 24 hours, or was not copied as a whole. If you have confirmed your account before, just sign in.',
-          )}
-        </p>
+  return (
+    <LinkPage
+      id="/validation-account"
+      complete={email !== '' && token !== ''}
+      title={t('Confirm your account')}
+      done={[t('Your account is confirmed'), <SignInNext>{t('You can sign in now.')}</SignInNext>]}
+      stale={[
+        t(
+          'It was already used, has expired (24 hours) or was not copied completely. If you have already confirmed your account, just sign in.',
+        ),
         <AuthLinks>
           <Link to="/login">{t('Sign in')}</Link>
           <Link to="/confirm-account">{t('Send a new e-mail')}</Link>
-        </AuthLinks>
-      </ResultPage>
-    )
-  return (
-    <AuthLayout title={title}>
-      <p>
-        {rich('This address will belong to your account: {strong}', { strong: <strong>{email}</strong> })}
-      </p>
-      {stage === 'rivals' ? (
-        <RivalsForm
-          submit={t('Confirm the account')}
-          send={(password) =>
-            follow('/validation-account', setStage, () =>
-              publicApi.users.confirmEmail({ body: { token, password } }),
-            )
-          }
-        />
-      ) : (
-        <Form
-          submit={t('Confirm the account')}
-          send={() =>
-            follow('/validation-account', setStage, () =>
-              publicApi.users.activate({ query: { email, token } }),
-            )
-          }
-        />
+        </AuthLinks>,
+      ]}
+    >
+      {(follow, rivals) => (
+        <>
+          <p>
+            {rich('This address will belong to your account: {strong}', { strong: <strong>{email}</strong> })}
+          </p>
+          <ConfirmForm
+            submit={t('Confirm the account')}
+            rivals={rivals}
+            send={(password) =>
+              follow(() =>
+                password === undefined
+                  ? publicApi.users.activate({ query: { email, token } })
+                  : publicApi.users.confirmEmail({ body: { token, password } }),
+              )
+            }
+          />
+        </>
       )}
-    </AuthLayout>
+    </LinkPage>
   )
 }
 
 export function UpdatePasswordPage() {
   const { id = '', token = '' } = linkParams('/update-password')
-  const [stage, setStage] = useState<Stage>(id && token ? 'ask' : 'stale')
-  const title = t('New password')
-  if (stage === 'done')
-    return (
-      <ResultPage title={title} heading={t('Your password is changed')}>
-        <p>{t('Sign in with the new one.')}</p>
-        <SignInButton />
-      </ResultPage>
-    )
-  if (stage === 'stale')
-    return (
-      <ResultPage title={title} heading={t('This link does not work')}>
-        <p>{t('It was used already, is older than 24 hours, or was not copied as a whole.')}</p>
-        <Link className="button main" to="/login" hash="forgot-password">
-          {t('Send a new e-mail')}
-        </Link>
-      </ResultPage>
-    )
   return (
-    <AuthLayout title={title} heading={t('Choose a new password')}>
-      <p>{t('You are signed out everywhere when you have chosen it.')}</p>
-      <Form
-        submit={t('Keep this password')}
-        send={({ password = '' }) =>
-          follow('/update-password', setStage, async () => {
-            await publicApi.users.resetPassword({ params: { uid: id }, body: { password, token } })
-            auth.clear()
-          })
-        }
-      >
-        <NewPasswordField label={t('New password')} />
-      </Form>
-    </AuthLayout>
+    <LinkPage
+      id="/update-password"
+      complete={id !== '' && token !== ''}
+      title={t('New password')}
+      heading={t('Choose a new password')}
+      done={[t('Your password was changed'), <SignInNext>{t('Sign in with your new password.')}</SignInNext>]}
+      stale={[
+        t('It was already used, has expired (24 hours) or was not copied completely.'),
+        <ForgottenButton>{t('Send a new e-mail')}</ForgottenButton>,
+      ]}
+    >
+      {(follow) => (
+        <>
+          <p>{t('Choosing a new password signs you out everywhere.')}</p>
+          <Form
+            submit={t('Save the password')}
+            send={({ password = '' }) =>
+              follow(async () => {
+                await publicApi.users.resetPassword({ params: { uid: id }, body: { password, token } })
+                auth.clear()
+              })
+            }
+          >
+            <NewPasswordField label={t('New password')} />
+          </Form>
+        </>
+      )}
+    </LinkPage>
   )
 }
 
@@ -179,14 +195,18 @@ export function ResetMfaPage() {
   )
   if (!id)
     return (
-      <ResultPage title={title} heading={t('This link is not complete')}>
-        <p>{t('Please open it from one of the two e-mails, and copy all of it.')}</p>
+      <AuthLayout title={title} heading={t('This link is not complete')}>
+        <p>{t('Open it from one of the two e-mails, or copy it completely.')}</p>
         <AuthLinks>{sendAgain}</AuthLinks>
-      </ResultPage>
+      </AuthLayout>
     )
   return (
     <AuthLayout title={title}>
-      <p>{t('You need the codes of two e-mails: one to your main address, one to your recovery address.')}</p>
+      <p>
+        {t(
+          'You need the codes from two e-mails: one sent to your main address, one to your recovery address.',
+        )}
+      </p>
       <Form
         submit={t('Turn it off and sign in')}
         send={async ({ main_email_code = '', recovery_email_code = '' }) => {
@@ -198,27 +218,25 @@ export function ResetMfaPage() {
           auth.save(body, false)
           await navigate({ to: '/' })
         }}
-        refused={(error) =>
-          error.kind === 'wrongCode'
-            ? t(
-                'These codes do not belong together, were used, or are older than 24 hours. Take both from the newest e-mails.',
-              )
-            : undefined
-        }
+        refused={{
+          wrongCode: t(
+            'These codes do not match, were already used or have expired (24 hours). Take both from the newest e-mails.',
+          ),
+        }}
       >
         <Field
           label={t('Code from your main address')}
           name="main_email_code"
           required
           code
-          wrong={t('Please fill in the code.')}
+          wrong={t('Enter the code.')}
         />
         <Field
           label={t('Code from your recovery address')}
           name="recovery_email_code"
           required
           code
-          wrong={t('Please fill in the code.')}
+          wrong={t('Enter the code.')}
         />
       </Form>
       <AuthLinks>{sendAgain}</AuthLinks>
@@ -228,114 +246,105 @@ export function ResetMfaPage() {
 
 export function ConfirmEmailPage() {
   const { token = '' } = linkParams('/confirm-email')
-  const [stage, setStage] = useState<Stage>(token ? 'ask' : 'stale')
-  const title = t('Confirm your address')
-  if (stage === 'done')
-    return (
-      <ResultPage title={title} heading={t('Your address is confirmed')}>
-        <p>{t('E-mails about your account go there from now on.')}</p>
-        <Link className="button main" to="/">
-          {t('To the overview')}
-        </Link>
-      </ResultPage>
-    )
-  if (stage === 'stale')
-    return (
-      <ResultPage title={title} heading={t('This link does not work')}>
-        <p>
-          {t(
-            'It was used already, is older than 72 hours, was not copied as a whole, or the address was changed again since.',
-          )}
-        </p>
+  return (
+    <LinkPage
+      id="/confirm-email"
+      complete={token !== ''}
+      title={t('Confirm your address')}
+      done={[
+        t('Your address is confirmed'),
+        <>
+          <p>{t('E-mails about your account now go to this address.')}</p>
+          <Link className="button main" to="/">
+            {t('To the overview')}
+          </Link>
+        </>,
+      ]}
+      stale={[
+        t(
+          'It was already used, has expired (72 hours) or was not copied completely, or the address has changed again since.',
+        ),
         <AuthLinks>
           <Link to="/confirm-account">{t('Send a new e-mail')}</Link>
           <Link to="/login">{t('Sign in')}</Link>
-        </AuthLinks>
-      </ResultPage>
-    )
-  return (
-    <AuthLayout title={title}>
-      <p>
-        {t(
-          'E-mails about your account, with which one gets back in, will go to this address instead of the one before.',
-        )}
-      </p>
-      {stage === 'rivals' ? (
-        <RivalsForm
-          submit={t('Confirm the address')}
-          send={(password) =>
-            follow('/confirm-email', setStage, () =>
-              publicApi.users.confirmEmail({ body: { token, password } }),
-            )
-          }
-        />
-      ) : (
-        <Form
-          submit={t('Confirm the address')}
-          send={() =>
-            follow('/confirm-email', setStage, () => publicApi.users.confirmEmail({ body: { token } }))
-          }
-        />
+        </AuthLinks>,
+      ]}
+    >
+      {(follow, rivals) => (
+        <>
+          <p>
+            {t(
+              'Account e-mails, including those that restore access, will go to this address instead of the previous one.',
+            )}
+          </p>
+          <ConfirmForm
+            submit={t('Confirm the address')}
+            rivals={rivals}
+            send={(password) =>
+              follow(() => publicApi.users.confirmEmail({ body: defined({ token, password }) }))
+            }
+          />
+        </>
       )}
-    </AuthLayout>
+    </LinkPage>
   )
 }
 
 export function UndoChangePage() {
   const { token = '' } = linkParams('/undo-change')
-  const [stage, setStage] = useState<Stage>(token ? 'ask' : 'stale')
-  const title = t('Take a change back')
-  if (stage === 'done')
-    return (
-      <ResultPage title={title} heading={t('Everything is as it was before')}>
-        <p>
-          {t(
-            'Your addresses and your second factor are back, and nobody is signed in as you. If the password was changed meanwhile, it does not work any more.',
-          )}
-        </p>
-        <p>
-          {t(
-            'Choose a new password in any case, and look through the API keys and public keys of your namespaces.',
-          )}
-        </p>
-        <Link className="button main" to="/login" hash="forgot-password">
-          {t('Choose a new password')}
-        </Link>
-        <AuthLinks>
-          <Link to="/login">{t('Sign in')}</Link>
-        </AuthLinks>
-      </ResultPage>
-    )
-  if (stage === 'stale')
-    return (
-      <ResultPage title={title} heading={t('This link does not work')}>
-        <p>
-          {t(
-            'It was used already, is older than 72 hours, or was not copied as a whole. An earlier e-mail may have one that does.',
-          )}
-        </p>
-        <AuthLinks>
-          <Link to="/login">{t('Sign in')}</Link>
-        </AuthLinks>
-      </ResultPage>
-    )
+  const signIn = (
+    <AuthLinks>
+      <Link to="/login">{t('Sign in')}</Link>
+    </AuthLinks>
+  )
   return (
-    <AuthLayout title={title}>
-      <p>
-        {t(
-          'If you did not make the change that the e-mail is about, somebody else is signed in as you. This puts your addresses and your second factor back as they were before it, and signs you out everywhere.',
-        )}
-      </p>
-      <Form
-        submit={t('Take it back')}
-        kind="danger"
-        send={() =>
-          follow('/undo-change', setStage, async () => {
-            await publicApi.users.undoChange({ body: { token } })
-            auth.clear()
-          })
-        }
-      />
-    </AuthLayout>
+    <LinkPage
+      id="/undo-change"
+      complete={token !== ''}
+      title={t('Undo a change')}
+      done={[
+        t('The change was undone'),
+        <>
+          <p>
+            {t(
+              'Your addresses and your second factor are restored, and all sign-ins have ended. A password set since the change no longer works.',
+            )}
+          </p>
+          <p>
+            {t(
+              'Choose a new password in any case, and review the API keys and public keys in your namespaces.',
+            )}
+          </p>
+          <ForgottenButton>{t('Choose a new password')}</ForgottenButton>
+          {signIn}
+        </>,
+      ]}
+      stale={[
+        t(
+          'It was already used, has expired (72 hours) or was not copied completely. The link in an earlier e-mail may still work.',
+        ),
+        signIn,
+      ]}
+    >
+      {(follow) => (
+        <>
+          <p>
+            {t(
+              'If you did not make the change described in the e-mail, someone else is signed in as you. This restores your addresses and your second factor to what they were before the change, and signs you out everywhere.',
+            )}
+          </p>
+          <Form
+            submit={t('Undo it')}
+            kind="danger"
+            send={() =>
+              follow(async () => {
+                await publicApi.users.undoChange({ body: { token } })
+                auth.clear()
+              })
+            }
+          />
+        </>
+      )}
+    </LinkPage>
   )
 }

@@ -1,22 +1,17 @@
-// Firewall rules: who may connect to which device, from where, as whom. They are listed in the order of
+// Firewall rules: who may connect to which device, from where, as which user. They are listed in the order of
 // evaluation, each as a sentence.
 import { useEffect, useRef, useState } from 'react'
 import type { FirewallRule } from '@hawser/contract/firewall'
-import { api, useMay } from '../api.ts'
-import { attempt, showSaved, useNamespaceQuery } from '../namespace-query.ts'
-import { Button } from '../components/button.tsx'
-import { ConfirmDialog, FormDialog } from '../components/dialog.tsx'
+import { api } from '../api.ts'
+import { FormDialog } from '../components/dialog.tsx'
 import { FilterFields, filterFrom, filterWords, patternWords } from '../components/filter-fields.tsx'
-import { Choice, Field, Tick, valuesWithin, type Values } from '../components/form.tsx'
-import { Icon } from '../components/icon.tsx'
-import { Menu } from '../components/menu.tsx'
-import { Page, Panel } from '../components/page.tsx'
-import { Empty, QueryList } from '../components/query-content.tsx'
+import { Choice, Field, Tick, valuesWithin, type Values, verbatim } from '../components/form.tsx'
+import { ManagedPage, managing } from '../components/managed-list.tsx'
+import { MoreMenu } from '../components/menu.tsx'
+import { Row } from '../components/row.tsx'
 import { RulePreview } from '../components/rule-preview.tsx'
 import { Pill } from '../components/status.tsx'
 import { rich, t } from '../language/language.ts'
-
-const page_size = 20
 
 const bodyFrom = (values: Values) => ({
   action: values['action'] === 'deny' ? ('deny' as const) : ('allow' as const),
@@ -37,52 +32,35 @@ const bodyOf = ({ action, active, priority, source_ip, username, filter }: Firew
   filter: filter.tags ? { tags: filter.tags } : { hostname: filter.hostname ?? '.*' },
 })
 
-export function FirewallPage() {
-  const [page, setPage] = useState(1)
-  const [adding, setAdding] = useState(false)
-  const may = useMay('administrator')
-  const rules = useNamespaceQuery(['firewall', page], () =>
-    api.firewall.list({ query: { page, per_page: page_size } }),
-  )
-  return (
-    <Page
-      title={t('Firewall rules')}
-      lead={t(
-        'The lowest priority number is asked first, and the first active rule that fits decides. Without one, the connection is allowed.',
-      )}
-      acts={may && <Button onPress={() => setAdding(true)}>{t('Add a rule')}</Button>}
-      hides={{ from: 'administrator', what: t('add, change and delete rules') }}
-    >
-      <Panel>
-        <QueryList
-          query={rules}
-          label={t('Firewall rules')}
-          empty={
-            <Empty title={t('There is no rule yet.')}>
-              <p className="soft">{t('Every connection with a right password or key is allowed.')}</p>
-            </Empty>
-          }
-          page={{ number: page, size: page_size, turn: setPage }}
-          row={(rule) => <RuleRow key={rule.id} rule={rule} may={may} />}
-        />
-      </Panel>
-      {adding && (
+export const FirewallPage = () => (
+  <ManagedPage
+    id="firewall"
+    list={(query) => api.firewall.list({ query })}
+    label={t('Firewall rules')}
+    lead={t(
+      'Rules are checked from the lowest priority number up, and the first active rule that matches decides. If none matches, the connection is allowed.',
+    )}
+    hides={t('add, change and delete rules')}
+    empty={t('No rules yet.')}
+    hint={<p className="soft">{t('Every connection with a valid password or key is allowed.')}</p>}
+    row={(rule, may) => <RuleRow key={rule.id} rule={rule} may={may} />}
+    add={{
+      text: t('Add a rule'),
+      dialog: (close) => (
         <FormDialog
           title={t('Add a rule')}
           submit={t('Add the rule')}
-          close={() => setAdding(false)}
+          close={close}
           wide
-          send={async (values) => {
-            await api.firewall.create({ body: bodyFrom(values) })
-            await showSaved(t('The rule is added.'))
-          }}
+          send={(values) => api.firewall.create({ body: bodyFrom(values) })}
+          done={t('The rule was added.')}
         >
           <RuleFields />
         </FormDialog>
-      )}
-    </Page>
-  )
-}
+      ),
+    }}
+  />
+)
 
 function RuleFields({ rule }: { rule?: FirewallRule }) {
   const fields = useRef<HTMLDivElement>(null)
@@ -90,15 +68,15 @@ function RuleFields({ rule }: { rule?: FirewallRule }) {
   const read = () => fields.current && setValues(valuesWithin(fields.current))
   // Also when the choice of devices has shown another field.
   useEffect(() => void read(), [values['devices']])
-  const pattern = { required: true, autoCapitalize: 'none', autoComplete: 'off', spellCheck: false } as const
+  const pattern = { ...verbatim, required: true }
   return (
     <div ref={fields} className="fields" onChange={read}>
       <Choice
-        label={t('What it does')}
+        label={t('Action')}
         name="action"
         required
         defaultValue={rule?.action ?? ''}
-        wrong={t('Choose what the rule does.')}
+        wrong={t('Choose an action for the rule.')}
         options={[
           ...(rule ? [] : [['', t('Choose …')] as const]),
           ['allow', t('Allow connections')],
@@ -114,26 +92,26 @@ function RuleFields({ rule }: { rule?: FirewallRule }) {
         max={2_147_483_647}
         step={1}
         defaultValue={rule?.priority ?? 1}
-        hint={t('Lower numbers are asked first.')}
-        wrong={t('A whole number of 0 or more.')}
+        hint={t('Rules with lower numbers are checked first.')}
+        wrong={t('Enter a whole number, 0 or higher.')}
       />
       <Field
         {...pattern}
         label={t('Source address')}
         name="source_ip"
         defaultValue={rule?.source_ip ?? '.*'}
-        hint={t('A regular expression; .* means every address.')}
-        wrong={t('A pattern is needed; .* means every address.')}
+        hint={t('A regular expression; .* matches every address.')}
+        wrong={t('Enter a pattern; .* matches every address.')}
       />
       <Field
         {...pattern}
         label={t('Users on the device')}
         name="username"
         defaultValue={rule?.username ?? '.*'}
-        hint={t('A regular expression; .* means every user.')}
-        wrong={t('A pattern is needed; .* means every user.')}
+        hint={t('A regular expression; .* matches every user.')}
+        wrong={t('Enter a pattern; .* matches every user.')}
       />
-      <FilterFields {...(rule ? { filter: rule.filter } : {})} />
+      <FilterFields filter={rule?.filter} />
       <Tick label={t('Active')} name="active" defaultChecked={rule?.active ?? true} />
       <RulePreview values={values} />
     </div>
@@ -141,77 +119,50 @@ function RuleFields({ rule }: { rule?: FirewallRule }) {
 }
 
 function RuleRow({ rule, may }: { rule: FirewallRule; may: boolean }) {
-  const [open, setOpen] = useState<'edit' | 'delete'>()
-  const close = () => setOpen(undefined)
   const params = { id: rule.id }
-  const title = t('rule {id}', { id: rule.id })
+  const items = managing({
+    active: rule.active,
+    switchTo: (active) => api.firewall.update({ params, body: { ...bodyOf(rule), active } }),
+    switched: rule.active ? t('The rule was disabled.') : t('The rule was enabled.'),
+    edit: (close) => (
+      <FormDialog
+        title={t('Edit the rule')}
+        submit={t('Save')}
+        close={close}
+        wide
+        send={(values) => api.firewall.update({ params, body: bodyFrom(values) })}
+        done={t('The rule was changed.')}
+      >
+        <RuleFields rule={rule} />
+      </FormDialog>
+    ),
+    remove: {
+      title: t('Delete this rule?'),
+      says: t('New connections no longer follow it.'),
+      act: () => api.firewall.remove({ params }),
+      done: t('The rule was deleted.'),
+    },
+  })
   return (
-    <li className="row">
-      <div className="about">
-        <p className="name">
+    <Row
+      name={
+        <>
           <Pill tone={rule.action === 'deny' ? 'bad' : 'good'}>{t(rule.action)}</Pill>{' '}
           {rich('{user} on {devices}', {
             user: patternWords(rule.username, t('every user')),
             devices: filterWords(rule.filter),
           })}{' '}
-          {!rule.active && <Pill>{t('switched off')}</Pill>}
-        </p>
-        <p className="facts">
+          {!rule.active && <Pill>{t('disabled')}</Pill>}
+        </>
+      }
+      facts={
+        <>
           {rich('from {source}', { source: patternWords(rule.source_ip, t('every address')) })}
           {' · '}
           {t('priority {priority}', { priority: rule.priority })}
-        </p>
-      </div>
-      {may && (
-        <div className="acts">
-          <Menu
-            label={t('More for {name}', { name: title })}
-            items={[
-              { id: 'edit', text: t('Edit …'), act: () => setOpen('edit') },
-              {
-                id: 'switch',
-                text: rule.active ? t('Switch off') : t('Switch on'),
-                act: () =>
-                  void attempt(
-                    () => api.firewall.update({ params, body: { ...bodyOf(rule), active: !rule.active } }),
-                    rule.active ? t('The rule is switched off.') : t('The rule is switched on.'),
-                  ),
-              },
-              { id: 'delete', text: t('Delete …'), danger: true, act: () => setOpen('delete') },
-            ]}
-          >
-            <Icon name="more" />
-          </Menu>
-        </div>
-      )}
-      {open === 'edit' && (
-        <FormDialog
-          title={t('Edit the rule')}
-          submit={t('Save')}
-          close={close}
-          wide
-          send={async (values) => {
-            await api.firewall.update({ params, body: bodyFrom(values) })
-            await showSaved(t('The rule is changed.'))
-          }}
-        >
-          <RuleFields rule={rule} />
-        </FormDialog>
-      )}
-      {open === 'delete' && (
-        <ConfirmDialog
-          close={close}
-          question={{
-            title: t('Delete this rule?'),
-            says: t('Connections are judged without it from now on.'),
-            yes: t('Delete it'),
-            act: async () => {
-              await api.firewall.remove({ params })
-              await showSaved(t('The rule is deleted.'))
-            },
-          }}
-        />
-      )}
-    </li>
+        </>
+      }
+      acts={may && <MoreMenu name={t('rule {id}', { id: rule.id })} items={items} />}
+    />
   )
 }

@@ -1,5 +1,5 @@
-// The page that the link of an invitation into a namespace leads to. Opening it takes nothing yet. Whoever
-// has an account with the invited address signs in and accepts; whoever has none makes one here.
+// The page that the link of an invitation into a namespace leads to. Opening it accepts nothing yet.
+// A person with an account for the invited address signs in and accepts; another creates one here.
 import { useQuery } from '@tanstack/react-query'
 import { useNavigate } from '@tanstack/react-router'
 import { useEffect, useState, type ReactNode } from 'react'
@@ -14,7 +14,7 @@ import {
   NewPasswordField,
   UsernameField,
 } from '../components/auth-layout.tsx'
-import { Button } from '../components/button.tsx'
+import { Button, QuietButton } from '../components/button.tsx'
 import { Form } from '../components/form.tsx'
 import { ErrorNotice, Loading } from '../components/query-content.tsx'
 import { inFull } from '../language/format.ts'
@@ -27,7 +27,7 @@ const page = memberInvitationPage
 export function InvitationPage() {
   const [token, setToken] = useState(() => linkParams(page)['token'] ?? '')
   useEffect(() => {
-    // Another link in the same tab changes no more than the fragment.
+    // Another link in the same tab changes only the fragment.
     const look = () => {
       captureLink()
       setToken(linkParams(page)['token'] ?? '')
@@ -47,7 +47,7 @@ export function InvitationPage() {
       <AuthLayout title={t('Invitation')} heading={t('This link does not work')}>
         <p>
           {t(
-            'It was used already, has expired, was withdrawn, or was not copied as a whole. Ask whoever invited you for a new one.',
+            'It was already used, has expired, was withdrawn or was not copied completely. Ask for a new invitation.',
           )}
         </p>
         <a className="button main" href="/">
@@ -82,13 +82,13 @@ function Invitation({ token, about }: { token: string; about: Opened }) {
       {isSignedIn ? (
         <Accept token={token} about={about} />
       ) : (about.account ?? !about.sign_up) ? (
-        <SignInFirst>{t('Sign in with the account that has this address to accept.')}</SignInFirst>
+        <SignInFirst>{t('To accept, sign in with the account that has this address.')}</SignInFirst>
       ) : about.sign_up ? (
         <SignUp token={token} />
       ) : (
         <SignInFirst>
           {t(
-            'Nobody has an account with this address, and this server takes no registrations. Ask whoever runs it for one.',
+            'No account has this address, and this server does not allow registration. Ask its administrator for an account.',
           )}
         </SignInFirst>
       )}
@@ -96,7 +96,6 @@ function Invitation({ token, about }: { token: string; about: Opened }) {
   )
 }
 
-/** To the page to sign in, and back here. */
 function signInHere(): void {
   keepPlace(page)
   location.assign('/login')
@@ -141,10 +140,10 @@ function Accept({ token, about }: { token: string; about: Opened }) {
           kind="quiet"
           onPress={() => {
             keepPlace(page)
-            auth.signOut(t('Sign in as whom the invitation is for.'))
+            auth.signOut(t('Sign in as the person the invitation is for.'))
           }}
         >
-          {t('Sign in as somebody else')}
+          {t('Sign in as someone else')}
         </Button>
       </AuthLinks>
     </>
@@ -155,14 +154,14 @@ function SignUp({ token }: { token: string }) {
   const navigate = useNavigate()
   return (
     <>
-      <p>{t('Make an account for this address:')}</p>
+      <p>{t('Create an account for this address:')}</p>
       <Form
         submit={t('Create the account and accept')}
         send={async ({ name = '', username = '', password = '' }) => {
           const { body } = await publicApi.invitations.signUp({ body: { token, name, username, password } })
           if (body.token === '') {
             unconfirmed.save(username)
-            // Whoever signs in here afterwards still has to accept.
+            // After the sign-in the person still has to accept.
             keepPlace(page)
             await navigate({ to: '/confirm-account' })
             return
@@ -177,9 +176,7 @@ function SignUp({ token }: { token: string }) {
         <NewPasswordField />
       </Form>
       <AuthLinks>
-        <Button kind="quiet" onPress={signInHere}>
-          {t('I have an account')}
-        </Button>
+        <QuietButton onPress={signInHere}>{t('I have an account')}</QuietButton>
       </AuthLinks>
     </>
   )

@@ -1,5 +1,5 @@
-// The page that the link of an invitation to a session leads to. Opening it takes nothing yet: whoever is
-// signed in sees as whom, and takes the invitation with a button. Then it shows the session, and nothing
+// The page that the link of an invitation to a session leads to. Opening it accepts nothing yet: a
+// signed-in person sees as which user, and accepts with a button. Then the page shows the session, and nothing
 // else of its namespace.
 import { lazy, Suspense, useEffect, useState } from 'react'
 import type { Answer } from '@hawser/contract/client'
@@ -24,7 +24,7 @@ export function JoinPage() {
   const [token, setToken] = useState(() => linkParams('/join')['token'] ?? '')
   const [accepted, setAccepted] = useState<Accepted>()
   useEffect(() => {
-    // Another link in the same tab changes no more than the fragment.
+    // Another link in the same tab changes only the fragment.
     const look = () => {
       captureLink()
       setToken(linkParams('/join')['token'] ?? '')
@@ -35,8 +35,8 @@ export function JoinPage() {
   }, [])
   if (token === '')
     return (
-      <AuthLayout title={t('Invitation')} heading={t('This link is not whole')}>
-        <p>{t('Ask whoever sent it to send it again.')}</p>
+      <AuthLayout title={t('Invitation')} heading={t('This link is not complete')}>
+        <p>{t('Ask the sender for a new link.')}</p>
         <a className="button main" href="/">
           {t('To the overview')}
         </a>
@@ -60,7 +60,7 @@ function Invitation({ token, accept }: { token: string; accept: (accepted: Accep
     <AuthLayout title={t('Invitation')} heading={t('You are invited to a session')}>
       <p>
         {rich(
-          'You are signed in as {name}. Whoever invited you, and the person of the session, will see that.',
+          'You are signed in as {name}. The person who invited you and the owner of the session will see this name.',
           {
             name: <strong key="name">{me.data?.user ?? '…'}</strong>,
           },
@@ -75,10 +75,10 @@ function Invitation({ token, accept }: { token: string; accept: (accepted: Accep
           kind="quiet"
           onPress={() => {
             keepPlace('/join')
-            auth.signOut(t('Sign in as whom the invitation is for.'))
+            auth.signOut(t('Sign in as the person the invitation is for.'))
           }}
         >
-          {t('Sign in as somebody else')}
+          {t('Sign in as someone else')}
         </Button>
       </AuthLinks>
     </AuthLayout>
@@ -95,7 +95,10 @@ function InvitedSession({ token, accepted }: { token: string; accepted: Accepted
         <div>
           <h1>{title}</h1>
           <p className="soft">
-            {t('{name} has invited you, until {moment}.', { name: created_by, moment: inFull(expires_at) })}
+            {t('{name} invited you. The invitation is valid until {moment}.', {
+              name: created_by,
+              moment: inFull(expires_at),
+            })}
           </p>
         </div>
         <div className="acts">

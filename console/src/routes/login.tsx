@@ -5,7 +5,15 @@ import { useEffect, useState } from 'react'
 import { ApiError } from '@hawser/contract/client'
 import { publicApi } from '../public-api.ts'
 import { Field, Form, Tick } from '../components/form.tsx'
-import { AuthLayout, AuthLinks, IdentifierField, StoredEmails } from '../components/auth-layout.tsx'
+import {
+  AppCodeField,
+  AuthLayout,
+  AuthLinks,
+  IdentifierField,
+  PasswordField,
+  StoredEmails,
+  withoutSpaces,
+} from '../components/auth-layout.tsx'
 import { auth, flash, unconfirmed } from '../auth.ts'
 import { landing } from '../link-params.ts'
 import { t } from '../language/language.ts'
@@ -15,15 +23,13 @@ interface Wait {
   until: number
 }
 
-/**
- * When a lock ends, computed from its duration and not from its end: the clock of this machine may be wrong.
- */
+/** Computed from the duration of the lock and not from its end: the clock of this machine may be wrong. */
 const waitOf = (error: ApiError): Wait | undefined =>
   error.kind === 'locked' || error.kind === 'tooMany'
     ? { until: performance.now() + (error.retryAfter ?? 0) * 1000 }
     : undefined
 
-/** A countdown outside of the error sentence, so that screen readers do not read every second. */
+/** Outside of the error sentence, so that screen readers do not read every second. */
 function Countdown({ wait }: { wait: Wait | undefined }) {
   const [now, setNow] = useState(() => performance.now())
   useEffect(() => {
@@ -44,7 +50,6 @@ function Countdown({ wait }: { wait: Wait | undefined }) {
   )
 }
 
-/** What follows `#`. */
 function useHash(): string {
   const read = () => location.hash.slice(1)
   const [hash, setHash] = useState(read)
@@ -56,7 +61,7 @@ function useHash(): string {
   return hash
 }
 
-/** The rest of the console, on a page load of its own; it stays until that has begun. */
+/** Loads the rest of the console; pending until the new page begins. */
 function goOn(): Promise<never> {
   location.assign(landing())
   return new Promise(() => {})
@@ -68,10 +73,12 @@ interface Begun {
   mfaToken: string
 }
 
+type Enter = (answer: { body: { token: string } }) => Promise<void>
+
 export function LoginPage() {
   const hash = useHash()
   const [begun, setBegun] = useState<Begun>({ who: '', stay: false, mfaToken: '' })
-  const enter = async (body: { token: string }) => {
+  const enter: Enter = async ({ body }) => {
     auth.save(body, begun.stay)
     await goOn()
   }
@@ -95,7 +102,7 @@ function SignIn({ begun, setBegun }: { begun: Begun; setBegun: (begun: Begun) =>
       {info?.setup === false && (
         <p className="note">
           {t(
-            'This server has no user yet. The first one is made with the link that the server printed when it started.',
+            'This server has no users yet. Create the first one with the link that the server printed when it started.',
           )}
         </p>
       )}
@@ -136,14 +143,7 @@ function SignIn({ begun, setBegun }: { begun: Begun; setBegun: (begun: Begun) =>
         >
           <IdentifierField name="username" defaultValue={begun.who} autoFocus />
         </div>
-        <Field
-          label={t('Password')}
-          name="password"
-          type="password"
-          required
-          autoComplete="current-password"
-          wrong={t('Please fill in your password.')}
-        />
+        <PasswordField />
         <Tick label={t('Keep me signed in on this device')} name="stay" />
         <Countdown wait={wait} />
       </Form>
@@ -160,20 +160,16 @@ function SignIn({ begun, setBegun }: { begun: Begun; setBegun: (begun: Begun) =>
   )
 }
 
-function Code({ begun, enter }: { begun: Begun; enter: (body: { token: string }) => Promise<void> }) {
+function Code({ begun, enter }: { begun: Begun; enter: Enter }) {
   const [wait, setWait] = useState<Wait>()
   return (
     <AuthLayout title={t('Second factor')}>
-      <p>{t('Your password is right. Now the code that your authenticator app shows.')}</p>
+      <p>{t('Your password is correct. Now enter the code from your authenticator app.')}</p>
       <Form
-        submit={t('Go on')}
+        submit={t('Continue')}
         send={async ({ code = '' }) =>
           enter(
-            (
-              await publicApi.mfa.authenticate({
-                body: { token: begun.mfaToken, code: code.replaceAll(/\s/g, '') },
-              })
-            ).body,
+            await publicApi.mfa.authenticate({ body: { token: begun.mfaToken, code: withoutSpaces(code) } }),
           )
         }
         refused={(error, form) => {
@@ -182,18 +178,7 @@ function Code({ begun, enter }: { begun: Begun; enter: (body: { token: string })
           return undefined
         }}
       >
-        <Field
-          label={t('Code')}
-          name="code"
-          required
-          code
-          // The only field of the page.
-          autoFocus
-          pattern="\s*\d{3}\s*\d{3}\s*"
-          inputMode="numeric"
-          autoComplete="one-time-code"
-          wrong={t('The code has six digits.')}
-        />
+        <AppCodeField autoFocus />
         <Countdown wait={wait} />
       </Form>
       <AuthLinks>
@@ -204,20 +189,18 @@ function Code({ begun, enter }: { begun: Begun; enter: (body: { token: string })
   )
 }
 
-function RecoveryCode({ who, enter }: { who: string; enter: (body: { token: string }) => Promise<void> }) {
+function RecoveryCode({ who, enter }: { who: string; enter: Enter }) {
   const [wait, setWait] = useState<Wait>()
   return (
     <AuthLayout title={t('Recovery code')}>
-      <p>{t('One of the codes you were given when you switched the second factor on. Each works once.')}</p>
+      <p>{t('One of the codes you received when you turned on the second factor. Each works once.')}</p>
       <Form
         submit={t('Sign in with this code')}
         send={async ({ identifier = '', recovery_code = '' }) =>
           enter(
-            (
-              await publicApi.mfa.recover({
-                body: { identifier, recovery_code: recovery_code.replaceAll(/\s/g, '') },
-              })
-            ).body,
+            await publicApi.mfa.recover({
+              body: { identifier, recovery_code: withoutSpaces(recovery_code) },
+            }),
           )
         }
         refused={(error) => {
@@ -231,30 +214,27 @@ function RecoveryCode({ who, enter }: { who: string; enter: (body: { token: stri
           name="recovery_code"
           required
           code
-          wrong={t('Please fill in a recovery code.')}
+          wrong={t('Enter a recovery code.')}
         />
         <Countdown wait={wait} />
       </Form>
       <AuthLinks>
-        <a href="#lost-codes">{t('I have no recovery code left')}</a>
+        <a href="#lost-codes">{t('I have no recovery codes left')}</a>
         <a href="#">{t('Back to sign in')}</a>
       </AuthLinks>
     </AuthLayout>
   )
 }
 
-/** A form that requests an e-mail. It shows the same sentence whether or not the account exists. */
-export function EmailRequestForm({
-  who,
-  submit,
-  send,
-  sentence,
-}: {
+interface EmailRequestFormProps {
   who: string
   submit: string
   send: (who: string) => Promise<unknown>
   sentence: string
-}) {
+}
+
+/** A form that requests an e-mail. It shows the same sentence whether or not the account exists. */
+export function EmailRequestForm({ who, submit, send, sentence }: EmailRequestFormProps) {
   const [sent, setSent] = useState(false)
   return (
     <>
@@ -282,9 +262,9 @@ function LostCodes({ who }: { who: string }) {
       <p>
         {mail
           ? t(
-              'We send one code to your main and one to your recovery address. With both you can turn the second factor off.',
+              'We will send one code to your main address and one to your recovery address. With both you can turn off the second factor.',
             )
-          : t('With the codes of two e-mails you can turn the second factor off.')}
+          : t('With the codes from two e-mails you can turn off the second factor.')}
       </p>
       {!mail && <StoredEmails />}
       <EmailRequestForm
@@ -294,10 +274,10 @@ function LostCodes({ who }: { who: string }) {
         sentence={
           mail
             ? t(
-                'If there is such an account, with a second factor and a recovery address, two e-mails are on their way. Follow the link in one of them.',
+                'If this account exists and has a second factor and a recovery address, two e-mails are on their way. Follow the link in one of them.',
               )
             : t(
-                'If there is such an account, with a second factor and a recovery address, two e-mails are stored. Follow the link in one of them.',
+                'If this account exists and has a second factor and a recovery address, two e-mails were stored. Follow the link in one of them.',
               )
         }
       />
@@ -313,10 +293,10 @@ function ForgotPassword({ who }: { who: string }) {
   return (
     <AuthLayout title={t('Forgotten password')}>
       {mail ? (
-        <p>{t('We send you an e-mail with a link to choose a new one.')}</p>
+        <p>{t('We will send you an e-mail with a link to choose a new one.')}</p>
       ) : (
         <>
-          <p>{t('An e-mail with a link lets you choose a new one.')}</p>
+          <p>{t('You can choose a new one with a link sent by e-mail.')}</p>
           <StoredEmails />
         </>
       )}
@@ -327,11 +307,9 @@ function ForgotPassword({ who }: { who: string }) {
         sentence={
           mail
             ? t(
-                'If there is such an account, an e-mail with a link is on its way to it. The link is valid for 24 hours.',
+                'If this account exists, an e-mail with a link is on its way. The link is valid for 24 hours.',
               )
-            : t(
-                'If there is such an account, an e-mail with a link is stored. The link is valid for 24 hours.',
-              )
+            : t('If this account exists, an e-mail with a link was stored. The link is valid for 24 hours.')
         }
       />
       <AuthLinks>

@@ -1,8 +1,10 @@
 // The overview: the figures of the namespace, what needs somebody, what happened, and devices seen last.
+import type { UseQueryResult } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
 import type { Namespace } from '@hawser/contract/namespaces'
+import type { Device } from '@hawser/contract/devices'
 import { api, useMay, useMe } from '../api.ts'
-import { useNamespaceQuery } from '../namespace-query.ts'
+import { useBodyQuery, useNamespaceQuery } from '../namespace-query.ts'
 import { Attention } from '../components/attention.tsx'
 import { BarChart, countsByDay } from '../components/bar-chart.tsx'
 import { LinkButton } from '../components/button.tsx'
@@ -19,22 +21,20 @@ import { useNamespaces } from './shell.tsx'
 import { bytesText, shortDay } from '../language/format.ts'
 import { rich, t, tn } from '../language/language.ts'
 
-/**
- * Shown when a subscription has ended with too many devices: all are unreachable until the owner has chosen.
- */
+/** For an ended subscription with too many devices: all are unreachable until the owner has chosen. */
 function OverLimit({ namespace: { device_count, max_devices } }: { namespace: Namespace }) {
   const owner = useMay('owner')
   if (max_devices <= 0 || device_count <= max_devices) return null
   return (
     <p className="note" role="alert">
       {t(
-        'The namespace has {device_count} devices and {max_devices} are free, so nobody reaches any of them.',
+        'The namespace has {device_count} devices, but only {max_devices} are free, so nobody can connect to any of them.',
         { device_count, max_devices },
       )}{' '}
       {owner ? (
-        <Link to="/billing">{t('Choose which ones stay, or subscribe')}</Link>
+        <Link to="/billing">{t('Choose which devices stay, or subscribe')}</Link>
       ) : (
-        t('Its owner has to choose which ones stay, or to subscribe.')
+        t('Its owner must choose which devices stay, or subscribe.')
       )}
     </p>
   )
@@ -42,10 +42,10 @@ function OverLimit({ namespace: { device_count, max_devices } }: { namespace: Na
 
 const [chart_days, mostPages, page_size] = [14, 5, 100] as const
 const day_ms = 86_400_000
-/** Devices that wait; their page has all of them. */
+/** Waiting devices; their page has all of them. */
 const mostWaiting = 3
 
-/** The newest items of a list back to the first day of the charts, or as many as five pages have. */
+/** Back to the first day of the charts, or five pages. */
 async function recent<T>(
   fetchPage: (page: number) => Promise<{ body: T[] }>,
   momentOf: (item: T) => string,
@@ -61,13 +61,13 @@ async function recent<T>(
   return found
 }
 
-/** Says when a chart lacks older ones. */
+/** For a chart that lacks older items. */
 function Cut({ rows }: { rows: readonly unknown[] | undefined }) {
   if (rows === undefined || rows.length < mostPages * page_size) return null
   return <p className="soft">{t('Only the newest {count} are counted.', { count: rows.length })}</p>
 }
 
-/** Sessions and refused logins of the last days; the latter are for administrators. */
+/** Refused logins are for administrators. */
 function useRecent() {
   const administers = useMay('administrator')
   const sessions = useNamespaceQuery(
@@ -99,7 +99,7 @@ export function OverviewPage() {
   const here = useNamespaces().data?.body.find(({ tenant_id }) => tenant_id === me.tenant)
   const namespace = here?.name ?? ''
   const lines = useSshCommands()
-  const stats = useNamespaceQuery(['stats'], async () => (await api.system.stats()).body)
+  const stats = useBodyQuery(['stats'], () => api.system.stats())
   const waiting = useNamespaceQuery(['devices', 'waiting'], () =>
     api.devices.list({
       query: { status: 'pending', sort_by: 'created_at', order_by: 'asc', per_page: mostWaiting },
@@ -114,15 +114,6 @@ export function OverviewPage() {
     false,
   )
   const { sessions, refusals } = useRecent()
-  const days = useNamespaceQuery(
-    ['stats', 'days'],
-    async () => (await api.system.statsByDay({ query: { days: chart_days } })).body.days,
-    false,
-  ).data
-  const byDay =
-    days &&
-    ((what: 'sessions' | 'devices' | 'bytes') =>
-      days.map((one) => ({ day: shortDay(one.day), count: one[what] })))
   const newest = news.data?.body[0]
   const none = accepted.data?.total === 0 && waiting.data?.total === 0
   const [yesterday, lastWeek] = [Date.now() - day_ms, Date.now() - 7 * day_ms]
@@ -144,34 +135,7 @@ export function OverviewPage() {
         </p>
       )}
       {here && <OverLimit namespace={here} />}
-      <QueryContent query={stats}>
-        {(figures) => (
-          <ul className="figures" aria-label={t('Figures')}>
-            <li>
-              <Link to="/devices" search={{ status: 'accepted' }}>
-                {rich('{number} online', { number: <strong>{figures.online_devices}</strong> })}{' '}
-                <span className="soft">
-                  {tn(figures.registered_devices, 'of {count} device', 'of {count} devices')}
-                </span>
-              </Link>
-            </li>
-            <li>
-              <Link to="/devices" search={{ status: 'pending' }}>
-                {rich('{number} waiting <span>to be let in</span>', {
-                  number: <strong>{figures.pending_devices}</strong>,
-                  span: (inside) => <span className="soft">{inside}</span>,
-                })}
-              </Link>
-            </li>
-            <li>
-              <Link to="/sessions">
-                {rich('{number} live', { number: <strong>{figures.active_sessions}</strong> })}{' '}
-                <span className="soft">{figures.active_sessions === 1 ? t('session') : t('sessions')}</span>
-              </Link>
-            </li>
-          </ul>
-        )}
-      </QueryContent>
+      <QueryContent query={stats}>{(figures) => <Figures {...figures} />}</QueryContent>
       <div className="columns">
         <Attention
           unrecorded={
@@ -185,65 +149,25 @@ export function OverviewPage() {
           <FirstSteps devices={stats.data.registered_devices} members={here.members.length} />
         )}
       </div>
-      {waiting.data && waiting.data.total > 0 && (
-        <Panel
-          title={t('Waiting to be let in')}
-          tone="wanting"
-          acts={
-            waiting.data.total > mostWaiting && (
-              <Link to="/devices" search={{ status: 'pending' }}>
-                {t('All {total}', { total: waiting.data.total })}
-              </Link>
-            )
-          }
-        >
-          <QueryList
-            query={waiting}
-            label={t('Devices that wait')}
-            empty={null}
-            row={(device) => <DeviceRow key={device.uid} device={device} may={may} />}
-          />
-        </Panel>
-      )}
+      <Waiting query={waiting} may={may} />
       {none ? (
         <Panel title={t('Add your first device')}>
           <p>
-            {t('Run this line on a Linux device, as root or with sudo. It will then ask to be let in, here.')}
+            {t(
+              'Run this command on a Linux device, as root or with sudo. The device then appears here, waiting to be accepted.',
+            )}
           </p>
-          <Copyable text={lines.install()} name={t('the line that installs the agent')} />
+          <Copyable text={lines.install()} name={t('the command that installs the agent')} />
         </Panel>
       ) : (
         <>
+          <Charts refusals={refusals} />
           <div className="columns">
-            <Panel title={t('Sessions by day')} acts={<Link to="/sessions">{t('All sessions')}</Link>}>
-              {byDay && <BarChart data={byDay('sessions')} what={t('sessions')} />}
-            </Panel>
-            <Panel title={t('Connected devices by day')}>
-              {byDay && <BarChart data={byDay('devices')} what={t('devices')} sums={false} />}
-            </Panel>
-            <Panel title={t('Data by day')}>
-              {byDay && <BarChart data={byDay('bytes')} what={t('of data')} written={bytesText} />}
-            </Panel>
-            {refusals && (
-              <Panel title={t('Refused logins by day')}>
-                <Cut rows={refusals} />
-                <BarChart
-                  data={countsByDay(
-                    refusals.map(({ at }) => at),
-                    chart_days,
-                  )}
-                  what={t('refused logins')}
-                  tone="bad"
-                />
-              </Panel>
-            )}
-          </div>
-          <div className="columns">
-            <Panel title={t('Seen last')} acts={<Link to="/devices">{t('All devices')}</Link>}>
+            <Panel title={t('Last seen')} acts={<Link to="/devices">{t('All devices')}</Link>}>
               <QueryList
                 query={accepted}
-                label={t('Devices seen last')}
-                empty={<Empty title={t('No device is accepted yet.')} />}
+                label={t('Recently seen devices')}
+                empty={<Empty title={t('No accepted devices yet.')} />}
                 row={(device) => <DeviceRow key={device.uid} device={device} may={may} />}
               />
             </Panel>
@@ -255,7 +179,104 @@ export function OverviewPage() {
   )
 }
 
-/** The newest entries of the audit log, for administrators. */
+interface WaitingProps {
+  query: UseQueryResult<{ body: Device[]; total: number }>
+  may: boolean
+}
+
+function Waiting({ query, may }: WaitingProps) {
+  const total = query.data?.total ?? 0
+  if (total === 0) return null
+  return (
+    <Panel
+      title={t('Waiting to be accepted')}
+      tone="wanting"
+      acts={
+        total > mostWaiting && (
+          <Link to="/devices" search={{ status: 'pending' }}>
+            {t('All {total}', { total: total })}
+          </Link>
+        )
+      }
+    >
+      <QueryList
+        query={query}
+        label={t('Waiting devices')}
+        empty={null}
+        row={(device) => <DeviceRow key={device.uid} device={device} may={may} />}
+      />
+    </Panel>
+  )
+}
+
+type Stats = Awaited<ReturnType<typeof api.system.stats>>['body']
+
+function Figures({ online_devices, registered_devices, pending_devices, active_sessions }: Stats) {
+  return (
+    <ul className="figures" aria-label={t('Figures')}>
+      <li>
+        <Link to="/devices" search={{ status: 'accepted' }}>
+          {rich('{number} online', { number: <strong>{online_devices}</strong> })}{' '}
+          <span className="soft">{tn(registered_devices, 'of {count} device', 'of {count} devices')}</span>
+        </Link>
+      </li>
+      <li>
+        <Link to="/devices" search={{ status: 'pending' }}>
+          {rich('{number} waiting <span>devices</span>', {
+            number: <strong>{pending_devices}</strong>,
+            span: (inside) => <span className="soft">{inside}</span>,
+          })}
+        </Link>
+      </li>
+      <li>
+        <Link to="/sessions">
+          {rich('{number} live', { number: <strong>{active_sessions}</strong> })}{' '}
+          <span className="soft">{active_sessions === 1 ? t('session') : t('sessions')}</span>
+        </Link>
+      </li>
+    </ul>
+  )
+}
+
+function Charts({ refusals }: { refusals: readonly { at: string }[] | undefined }) {
+  const days = useNamespaceQuery(
+    ['stats', 'days'],
+    async () => (await api.system.statsByDay({ query: { days: chart_days } })).body.days,
+    false,
+  ).data
+  const byDay =
+    days &&
+    ((what: 'sessions' | 'devices' | 'bytes') =>
+      days.map((one) => ({ day: shortDay(one.day), count: one[what] })))
+  return (
+    <div className="columns">
+      <Panel title={t('Sessions by day')} acts={<Link to="/sessions">{t('All sessions')}</Link>}>
+        {byDay && <BarChart data={byDay('sessions')} what={t('sessions')} />}
+      </Panel>
+      <Panel title={t('Connected devices by day')}>
+        {byDay && <BarChart data={byDay('devices')} what={t('devices')} sums={false} />}
+      </Panel>
+      <Panel title={t('Data by day')}>
+        {byDay && <BarChart data={byDay('bytes')} what={t('of data')} written={bytesText} />}
+      </Panel>
+      {refusals && (
+        <Panel title={t('Refused logins by day')}>
+          <Cut rows={refusals} />
+          <BarChart
+            data={countsByDay(
+              refusals.map(({ at }) => at),
+              chart_days,
+            )}
+            what={t('refused logins')}
+            tone="bad"
+          />
+        </Panel>
+      )}
+    </div>
+  )
+}
+
+/** For administrators. */
 function Activity() {
   const may = useMay('administrator')
   const entries = useNamespaceQuery(

@@ -3,17 +3,17 @@
 import { useQuery } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
 import { useState } from 'react'
+import { defined } from '@hawser/contract/defined'
 import type { Pairing } from '@hawser/contract/pairings'
 import { api, useMay, useMe } from '../api.ts'
-import { Button } from '../components/button.tsx'
+import { QuietButton } from '../components/button.tsx'
 import { Field, Form, verbatim } from '../components/form.tsx'
 import { Page, Panel } from '../components/page.tsx'
+import { Fact } from '../components/row.tsx'
 import { ErrorNotice, Loading } from '../components/query-content.tsx'
 import { When } from '../components/status.tsx'
-import { errorText } from '../error-text.ts'
 import { clearLink, linkParams } from '../link-params.ts'
-import { showSaved } from '../namespace-query.ts'
-import { showToast } from '../components/toast.tsx'
+import { attempt, showSaved } from '../namespace-query.ts'
 import { isolated, rich, t } from '../language/language.ts'
 
 export const codeField = () =>
@@ -33,7 +33,7 @@ interface Taken {
   readonly uid: string
   readonly name: string
   readonly namespace: string
-  /** The device that this one replaced; null: none. */
+  /** The replaced device; null: none. */
   readonly replaced: string | null
 }
 
@@ -56,37 +56,37 @@ export function PairPage() {
   }
   if (!may)
     return (
-      <Page title={t('Take in a device')}>
+      <Page title={t('Pair a device')}>
         <Panel>
           <p>
-            {t('An operator of the namespace has to do this; switch to a namespace in which you are one.')}
+            {t(
+              'Only operators of the namespace can do this. Switch to a namespace where you are an operator.',
+            )}
           </p>
         </Panel>
       </Page>
     )
   return (
-    <Page title={t('Take in a device')}>
+    <Page title={t('Pair a device')}>
       {taken && <Done taken={taken} />}
       {code === '' && (
-        <Panel title={taken ? t('Another one') : t('Which device?')}>
+        <Panel title={taken ? t('Pair another device') : t('Enter the device’s code')}>
           <Form
             compact
-            submit={t('Show the device')}
+            submit={t('Find the device')}
             send={async ({ code: typed = '' }) => {
               setTaken(undefined)
               setCode(typed)
             }}
           >
-            <Field {...codeField()} hint={t('The installer of the agent shows it.')} />
+            <Field {...codeField()} hint={t('The agent’s installer shows it.')} />
           </Form>
         </Panel>
       )}
       {code !== '' && asking.isError && (
         <Panel>
           <ErrorNotice error={asking.error} />
-          <Button kind="quiet" onPress={leave}>
-            {t('Another code')}
-          </Button>
+          <QuietButton onPress={leave}>{t('Use another code')}</QuietButton>
         </Panel>
       )}
       {code !== '' && asking.isLoading && <Loading />}
@@ -98,7 +98,7 @@ export function PairPage() {
           done={async (device) => {
             leave()
             setTaken(device)
-            await showSaved(t('{name} is taken in.', { name: device.name }))
+            await showSaved(t('{name} joined the namespace.', { name: device.name }))
           }}
         />
       )}
@@ -108,9 +108,9 @@ export function PairPage() {
 
 function Done({ taken }: { taken: Taken }) {
   return (
-    <Panel title={t('It is in')}>
+    <Panel title={t('Device paired')}>
       <p>
-        {rich('{link} is an accepted device of {namespace}; its installer goes on by itself.', {
+        {rich('{link} is now an accepted device in {namespace}. Its installer continues on its own.', {
           link: (
             <Link to="/devices/$uid" params={{ uid: taken.uid }}>
               {taken.name}
@@ -121,9 +121,12 @@ function Done({ taken }: { taken: Taken }) {
       </p>
       {taken.replaced !== null && (
         <p>
-          {t('It replaced {replaced}, which had the same MAC address, and has its name, tags and sessions.', {
-            replaced: taken.replaced,
-          })}
+          {t(
+            'It replaced {replaced}, which had the same MAC address, and took over its name, tags and sessions.',
+            {
+              replaced: taken.replaced,
+            },
+          )}
         </p>
       )}
     </Panel>
@@ -140,19 +143,14 @@ interface AskingProps {
 function Asking({ code, asks, leave, done }: AskingProps) {
   const { info } = asks
   const refuse = async () => {
-    try {
-      await api.pairings.refuse({ body: { code } })
-      showToast(t('The device is refused.'))
-    } catch (error) {
-      showToast(errorText(error))
-    }
+    await attempt(() => api.pairings.refuse({ body: { code } }), t('The device was rejected.'))
     leave()
   }
   return (
-    <Panel title={t('{hostname} asks to be taken in', { hostname: asks.hostname })} tone="wanting">
+    <Panel title={t('{hostname} wants to join', { hostname: asks.hostname })} tone="wanting">
       <p role="note">
         {rich(
-          '<strong>Is this your machine?</strong> Take it in only if you see the code {code} on it yourself. If somebody sent you the code or a link, refuse it.',
+          '<strong>Is this your machine?</strong> Pair it only if you see the code {code} on the machine itself. If someone sent you the code or a link, reject the request.',
           { strong: (inside) => <strong>{inside}</strong>, code },
         )}
       </p>
@@ -163,49 +161,36 @@ function Asking({ code, asks, leave, done }: AskingProps) {
         <Fact name={t('MAC address')}>
           <code>{isolated(asks.mac) || t('unknown')}</code>
         </Fact>
-        <Fact name={t('Asks from')}>
+        <Fact name={t('Request from')}>
           <code>{asks.remote_addr}</code>
         </Fact>
         <Fact name={t('Key')}>
           <code>{asks.fingerprint}</code>
         </Fact>
-        <Fact name={t('Asked')}>
+        <Fact name={t('Requested')}>
           <When at={asks.created_at} />
         </Fact>
       </dl>
       <Form
         compact
-        submit={t('Take it in')}
+        submit={t('Pair it')}
         send={async ({ name = '' }) => {
           const { body, headers } = await api.pairings.confirm({
-            body: { code, ...(name === '' ? {} : { name }) },
+            body: defined({ code, name: name || undefined }),
           })
           await done({ ...body, replaced: headers.get('x-replaced-device') })
         }}
-        beside={
-          <Button kind="quiet" onPress={refuse}>
-            {t('Refuse it')}
-          </Button>
-        }
+        extra={<QuietButton onPress={refuse}>{t('Reject')}</QuietButton>}
       >
         <Field
           label={t('Name')}
           name="name"
           {...verbatim}
           pattern="[a-zA-Z0-9_\-]{0,64}"
-          hint={t('Empty: its host name.')}
-          wrong={t('Letters, digits, dashes and underscores, up to 64.')}
+          hint={t('Leave empty to use its host name.')}
+          wrong={t('Up to 64 letters, digits, dashes and underscores.')}
         />
       </Form>
     </Panel>
-  )
-}
-
-function Fact({ name, children }: { name: string; children: React.ReactNode }) {
-  return (
-    <div>
-      <dt>{name}</dt>
-      <dd>{children}</dd>
-    </div>
   )
 }

@@ -9,7 +9,13 @@ import { GuardedForm } from '../components/guarded-form.tsx'
 import { FieldError } from '../error-text.ts'
 import { Page, Panel } from '../components/page.tsx'
 import { auth } from '../auth.ts'
-import { EmailField, NewPasswordField, UsernameField } from '../components/auth-layout.tsx'
+import {
+  EmailField,
+  NameField,
+  NewPasswordField,
+  PasswordField,
+  UsernameField,
+} from '../components/auth-layout.tsx'
 import { showToast } from '../components/toast.tsx'
 import { SignInsPanel } from '../components/sign-ins.tsx'
 import { Empty, QueryList } from '../components/query-content.tsx'
@@ -48,26 +54,18 @@ export function ProfilePage() {
             )
             showToast(
               !addressed
-                ? t('Your profile is saved.')
+                ? t('Your profile was saved.')
                 : mail
                   ? t(
-                      'Your profile is saved. The new address counts once you have followed the link that we sent there.',
+                      'Your profile was saved. The new address takes effect once you follow the link that we sent to it.',
                     )
                   : t(
-                      'Your profile is saved. The new address counts once you have followed the link of an e-mail, which the server has stored in its outbox.',
+                      'Your profile was saved. The new address takes effect once you follow the link in an e-mail that the server stored in its outbox.',
                     ),
             )
           }}
         >
-          <Field
-            label={t('Your name')}
-            name="name"
-            required
-            pattern=".{1,64}"
-            defaultValue={me.name}
-            autoComplete="name"
-            wrong={t('A name has 1 to 64 characters.')}
-          />
+          <NameField defaultValue={me.name} />
           <UsernameField defaultValue={me.user} />
           <EmailField defaultValue={me.email} />
           <Field
@@ -77,10 +75,10 @@ export function ProfilePage() {
             defaultValue={me.recovery_email}
             autoComplete="off"
             hint={t(
-              'Another address of yours, for the day you lose your second factor. Once given, it can be changed but not emptied.',
+              'A different address, in case you lose your second factor. Once set, it can be changed but not removed.',
             )}
-            wrong={t('It must be an e-mail address other than your main one, and cannot be emptied again.')}
-            taken={t('This address is in use already.')}
+            wrong={t('It must be an e-mail address other than your main one, and cannot be removed again.')}
+            taken={t('This address is already in use.')}
           />
         </GuardedForm>
       </Panel>
@@ -92,7 +90,7 @@ export function ProfilePage() {
   )
 }
 
-/** The keys of this person in the present namespace. */
+/** In the present namespace. */
 function OwnKeys() {
   const me = useMe()
   const may = useMay('administrator')
@@ -103,13 +101,15 @@ function OwnKeys() {
   return (
     <Panel title={t('Your public keys')}>
       <p className="soft">
-        {t('Sessions that are opened with them are yours. They go when you leave the namespace.')}{' '}
-        {may ? <Link to="/public-keys">{t('Add one')}</Link> : t('An administrator can add one.')}
+        {t(
+          'Sessions opened with these keys count as yours. The keys are removed when you leave the namespace.',
+        )}{' '}
+        {may ? <Link to="/public-keys">{t('Add a key')}</Link> : t('An administrator can add one.')}
       </p>
       <QueryList
         query={keys}
         label={t('Your public keys')}
-        empty={<Empty title={t('You have no public key in this namespace.')} />}
+        empty={<Empty title={t('You have no public keys in this namespace.')} />}
         row={(key) => <KeyRow key={key.fingerprint} given={key} may={may} />}
       />
     </Panel>
@@ -123,7 +123,7 @@ function Password() {
     <Panel title={t('Password')}>
       <p className="soft">
         {t(
-          'A new password ends all other sign-ins and the invitations that you made. This sign-in goes on for 72 hours at most, and so does a copy that somebody has made of it.',
+          'A new password ends all other sign-ins and the invitations you created. This sign-in stays valid for at most 72 hours, and so does any copy of it.',
         )}
       </p>
       <Form
@@ -131,24 +131,21 @@ function Password() {
         key={changes}
         submit={t('Change the password')}
         send={async ({ password = '', current_password = '' }) => {
-          // The token of this window alone goes on: the others take it over.
+          // Only the token of this window stays valid: the others take it over.
           auth.save({ token: auth.token() })
           await api.users.update({ body: { password, current_password } })
           setChanges(changes + 1)
           showToast(
             t(
-              'Your password is changed. All other sign-ins have ended; this one goes on for 72 hours at most.',
+              'Your password was changed. All other sign-ins have ended; this one stays valid for at most 72 hours.',
             ),
           )
         }}
       >
-        <Field
-          label={t('Present password')}
+        <PasswordField
+          label={t('Current password')}
           name="current_password"
-          type="password"
-          required
-          autoComplete="current-password"
-          wrong={t('This is not your present password.')}
+          wrong={t('This is not your current password.')}
         />
         <NewPasswordField label={t('New password')} />
       </Form>

@@ -1,4 +1,4 @@
-// What each role may do: the table that the server itself goes by, grouped by what it is about.
+// The rights of each role: the table that the server itself uses, grouped by subject.
 import { useState } from 'react'
 import { roles } from '@hawser/contract/access'
 import { roleMatrix, type RoleMatrixRow } from '@hawser/contract/role-matrix'
@@ -18,13 +18,13 @@ export function RolesPage() {
     <Page
       title={t('Roles')}
       lead={t(
-        'What members of a namespace may do. Your role here is {role}. Each role may do all that the ones before it may.',
+        'What members of a namespace can do. Your role here is {role}. Each role includes the permissions of the roles before it.',
         { role: t(me.role) },
       )}
     >
       <Panel>
         <label className="field">
-          {t('Find what somebody wants to do')}
+          {t('Search for an action')}
           <input
             type="search"
             value={asked}
@@ -32,7 +32,7 @@ export function RolesPage() {
             onChange={(event) => setAsked(event.currentTarget.value)}
           />
         </label>
-        {rows.length === 0 && <p className="soft">{t('Nothing that members do is called that.')}</p>}
+        {rows.length === 0 && <p className="soft">{t('No actions match your search.')}</p>}
         {[...Map.groupBy(rows, ({ thing }) => thing)].map(([thing, some]) => (
           <Group key={thing} title={t(thing)} rows={some} mine={me.role} />
         ))}

@@ -2,9 +2,10 @@
 // that moment. Lines come from devices; they are shown as text and nothing else.
 import { Link, useSearch } from '@tanstack/react-router'
 import { useEffect, useRef, useState, type ReactNode } from 'react'
+import { defined } from '@hawser/contract/defined'
 import type { SearchHit } from '@hawser/contract/recordings'
 import { api, useMay } from '../api.ts'
-import { Button } from '../components/button.tsx'
+import { Button, QuietButton } from '../components/button.tsx'
 import { Page, Panel } from '../components/page.tsx'
 import { Empty } from '../components/query-content.tsx'
 import { inFull, Pill } from '../components/status.tsx'
@@ -13,7 +14,7 @@ import { readRecordingSearch } from '../session-search.ts'
 import { t, tn } from '../language/language.ts'
 
 const wanted = 20
-/** Calls for one press of a button: a call may find little and yet not be the last. */
+/** For one press of a button: a call may find little and yet not be the last. */
 const mostCalls = 10
 
 interface Asked {
@@ -22,11 +23,10 @@ interface Asked {
   readonly person?: string
 }
 
-/** What was found so far. */
 interface Found {
   readonly asked: Asked
   readonly hits: readonly SearchHit[]
-  /** Where to go on; null: there is no more. */
+  /** Null: there is no more. */
   readonly next: string | null
 }
 
@@ -37,21 +37,21 @@ export function SearchPage() {
     <Page
       title={t('Search')}
       lead={t(
-        'Everything that recorded sessions showed: words, “phrases” in quotation marks, and prefixes with a star.',
+        'Search everything that recorded sessions showed: words, “phrases” in quotation marks, or prefixes with an asterisk.',
       )}
     >
       {may ? (
         <Search key={asked} asked={asked} />
       ) : (
         <Panel>
-          <Empty title={t('Administrators of the namespace may search recordings.')} />
+          <Empty title={t('Only administrators of the namespace can search recordings.')} />
         </Panel>
       )}
     </Page>
   )
 }
 
-/** `asked`: what the address looks for. */
+/** `asked`: the question in the address. */
 function Search({ asked: first }: { asked: string }) {
   const text = useRef<HTMLInputElement>(null)
   const commands = useRef<HTMLInputElement>(null)
@@ -70,7 +70,7 @@ function Search({ asked: first }: { asked: string }) {
       const enough = hits.length + wanted
       let [waiting, failed] = [0, 0]
       for (let calls = 0; calls < mostCalls && hits.length < enough; calls++) {
-        const query = { ...asked, limit: enough - hits.length, ...(next === null ? {} : { after: next }) }
+        const query = defined({ ...asked, limit: enough - hits.length, after: next ?? undefined })
         const { body } = await api.recordings.find({ query })
         if (mine !== newest.current) return
         hits = [...hits, ...body.hits]
@@ -94,11 +94,13 @@ function Search({ asked: first }: { asked: string }) {
         onSubmit={(event) => {
           event.preventDefault()
           const who = person.current?.value.trim() ?? ''
-          void look({
-            text: text.current?.value.trim() ?? '',
-            commands: commands.current?.checked ?? false,
-            ...(who === '' ? {} : { person: who }),
-          })
+          void look(
+            defined({
+              text: text.current?.value.trim() ?? '',
+              commands: commands.current?.checked ?? false,
+              person: who || undefined,
+            }),
+          )
         }}
       >
         <div className="with-button">
@@ -128,9 +130,7 @@ function Search({ asked: first }: { asked: string }) {
         </ul>
       )}
       {found && found.next !== null && (
-        <Button kind="quiet" onPress={() => look(found.asked, found)}>
-          {t('More')}
-        </Button>
+        <QuietButton onPress={() => look(found.asked, found)}>{t('More')}</QuietButton>
       )}
     </Panel>
   )
@@ -140,8 +140,8 @@ function summary(count: number, isMore: boolean, waiting: number, failed: number
   const lines =
     count === 0
       ? isMore
-        ? t('Nothing was found so far.')
-        : t('Nothing was found.')
+        ? t('No results so far.')
+        : t('No results found.')
       : isMore
         ? tn(count, '{count} or more line.', '{count} or more lines.')
         : tn(count, '{count} line.', '{count} lines.')
@@ -194,7 +194,6 @@ function Hit({ hit }: { hit: SearchHit }) {
   )
 }
 
-/** The line with its matches. */
 function Marked({ hit: { text, matches } }: { hit: SearchHit }) {
   const parts: ReactNode[] = []
   let shown = 0

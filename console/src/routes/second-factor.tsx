@@ -5,7 +5,8 @@ import type { Answer } from '@hawser/contract/client'
 import type { mfa } from '@hawser/contract/mfa'
 import { api, queryClient, useMe } from '../api.ts'
 import { errorText } from '../error-text.ts'
-import { Button } from '../components/button.tsx'
+import { AppCodeField, withoutSpaces } from '../components/auth-layout.tsx'
+import { Button, QuietButton, SmallButton } from '../components/button.tsx'
 import { copy, Copyable } from '../components/copy.tsx'
 import { Field, Form } from '../components/form.tsx'
 import { Panel } from '../components/page.tsx'
@@ -37,21 +38,21 @@ export function SecondFactor() {
     <Panel title={t('Second factor')}>
       <p>
         {me.mfa ? <Pill tone="good">{t('on')}</Pill> : <Pill>{t('off')}</Pill>}{' '}
-        <span className="soft">{t('With it, signing in also takes a code from an app on your phone.')}</span>
+        <span className="soft">{t('Signing in then also requires a code from an app on your phone.')}</span>
       </p>
       {me.mfa ? (
         <SwitchOff done={done} />
       ) : credentials ? (
         <SwitchOn credentials={credentials} done={done} cancel={() => setCredentials(undefined)} />
       ) : me.recovery_email === '' ? (
-        <p className="soft">{t('It needs a recovery e-mail, which you can add to your profile above.')}</p>
+        <p className="soft">{t('It requires a recovery e-mail, which you can add to your profile above.')}</p>
       ) : (
         <>
           <p className="says" role="alert">
             {wrong}
           </p>
           <div>
-            <Button onPress={begin}>{t('Switch it on')}</Button>
+            <Button onPress={begin}>{t('Turn it on')}</Button>
           </div>
         </>
       )}
@@ -59,15 +60,13 @@ export function SecondFactor() {
   )
 }
 
-function SwitchOn({
-  credentials,
-  done,
-  cancel,
-}: {
+interface SwitchOnProps {
   credentials: Credentials
   done: (sentence: string) => Promise<void>
   cancel: () => void
-}) {
+}
+
+function SwitchOn({ credentials, done, cancel }: SwitchOnProps) {
   const { link, secret, recovery_codes } = credentials
   const all = recovery_codes.join('\n')
   return (
@@ -75,14 +74,14 @@ function SwitchOn({
       <h3>{t('1. Scan this with your authenticator app')}</h3>
       <QrCode text={link} label={t('QR code with the secret')} />
       <p className="soft">
-        {rich('Or type the secret into it, or <a>open it on this device</a>:', {
+        {rich('Or enter the secret manually, or <a>open the app on this device</a>:', {
           a: (inside) => <a href={link}>{inside}</a>,
         })}
       </p>
       <Copyable text={secret} name={t('the secret')} />
-      <h3>{t('2. Keep these recovery codes')}</h3>
+      <h3>{t('2. Store these recovery codes')}</h3>
       <p className="soft">
-        {t('Each works once in place of a code, when your phone is lost. They are shown only now.')}
+        {t('If you lose your phone, each one works once in place of a code. They are shown only once.')}
       </p>
       <ul className="codes" aria-label={t('Recovery codes')}>
         {recovery_codes.map((code) => (
@@ -92,9 +91,7 @@ function SwitchOn({
         ))}
       </ul>
       <div className="acts">
-        <Button kind="quiet" small onPress={() => copy(all)}>
-          {t('Copy the codes')}
-        </Button>
+        <SmallButton onPress={() => copy(all)}>{t('Copy the codes')}</SmallButton>
         <a
           className="button quiet small"
           download="hawser-recovery-codes.txt"
@@ -103,30 +100,17 @@ function SwitchOn({
           {t('Download them')}
         </a>
       </div>
-      <h3>{t('3. Show that it works')}</h3>
+      <h3>{t('3. Enter a code to confirm')}</h3>
       <Form
         compact
-        submit={t('Switch it on')}
+        submit={t('Turn it on')}
         send={async ({ code = '' }) => {
-          await api.mfa.enable({ body: { code: code.replaceAll(/\s/g, ''), secret, recovery_codes } })
-          await done(t('The second factor is on.'))
+          await api.mfa.enable({ body: { code: withoutSpaces(code), secret, recovery_codes } })
+          await done(t('The second factor was turned on.'))
         }}
-        beside={
-          <Button kind="quiet" onPress={cancel}>
-            {t('Not now')}
-          </Button>
-        }
+        extra={<QuietButton onPress={cancel}>{t('Not now')}</QuietButton>}
       >
-        <Field
-          label={t('Code')}
-          name="code"
-          required
-          code
-          pattern="\s*\d{3}\s*\d{3}\s*"
-          inputMode="numeric"
-          autoComplete="one-time-code"
-          wrong={t('The code has six digits.')}
-        />
+        <AppCodeField />
       </Form>
     </>
   )
@@ -137,11 +121,11 @@ function SwitchOff({ done }: { done: (sentence: string) => Promise<void> }) {
     <Form
       compact
       kind="danger"
-      submit={t('Switch it off')}
+      submit={t('Turn it off')}
       send={async ({ code = '' }) => {
-        const given = code.replaceAll(/\s/g, '')
+        const given = withoutSpaces(code)
         await api.mfa.disable({ body: /^\d{6}$/.test(given) ? { code: given } : { recovery_code: given } })
-        await done(t('The second factor is off.'))
+        await done(t('The second factor was turned off.'))
       }}
     >
       <Field
@@ -149,8 +133,8 @@ function SwitchOff({ done }: { done: (sentence: string) => Promise<void> }) {
         name="code"
         required
         code
-        wrong={t('A code is needed.')}
-        hint={t('The code of the moment, or one of your recovery codes.')}
+        wrong={t('Enter a code.')}
+        hint={t('The current code, or one of your recovery codes.')}
       />
     </Form>
   )

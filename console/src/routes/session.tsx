@@ -1,16 +1,16 @@
 // One session: who, where, when. A live one can be watched; afterwards its recording can be played,
 // downloaded and deleted. The player and the watcher are loaded when they are needed.
 import { Link, useParams, useSearch } from '@tanstack/react-router'
-import { lazy, Suspense, useState, type ReactNode } from 'react'
+import { lazy, Suspense, useState } from 'react'
 import { ApiError, readResult } from '@hawser/contract/client'
 import type { RecordedTerminal } from '@hawser/contract/recordings'
 import type { Session } from '@hawser/contract/sessions'
 import { api, useMay, useMe, fetchWithToken } from '../api.ts'
-import { errorText } from '../error-text.ts'
-import { useNamespaceQuery } from '../namespace-query.ts'
-import { Button } from '../components/button.tsx'
+import { attempt, useBodyQuery } from '../namespace-query.ts'
+import { Button, SmallButton } from '../components/button.tsx'
 import { ContinueHere, Continues } from '../components/continue-session.tsx'
 import { Page, Panel } from '../components/page.tsx'
+import { Fact } from '../components/row.tsx'
 import { methods, Person, ways } from '../components/person.tsx'
 import { saveFile } from '../components/save-file.ts'
 import { SessionEvents } from '../components/session-events.tsx'
@@ -18,7 +18,6 @@ import { InviteButton } from '../components/session-invitations.tsx'
 import { useSessionActions, whose } from '../components/session-actions.tsx'
 import { QueryContent, Empty, Loading } from '../components/query-content.tsx'
 import { inFull, Lamp, Pill } from '../components/status.tsx'
-import { showToast } from '../components/toast.tsx'
 import { momentOf_ms, readSessionSearch } from '../session-search.ts'
 import { kinds, lasted, SessionPills } from './sessions.tsx'
 import { megabytes } from '../language/format.ts'
@@ -29,10 +28,7 @@ const Watcher = lazy(() => import('../player/watcher.tsx'))
 
 export function SessionPage() {
   const { uid } = useParams({ from: '/shell/sessions/$uid' })
-  const session = useNamespaceQuery(
-    ['session', uid],
-    async () => (await api.sessions.get({ params: { uid } })).body,
-  )
+  const session = useBodyQuery(['session', uid], () => api.sessions.get({ params: { uid } }))
   if (session.data) return <Shown session={session.data} />
   return (
     <Page title={t('Session')}>
@@ -56,7 +52,7 @@ function Shown({ session }: { session: Session }) {
       lead={
         <span className="signs">
           <Lamp on={active} />{' '}
-          {!active ? t('over, it lasted {time}', { time: lasted(session) }) : !session.held && t('connected')}{' '}
+          {!active ? t('ended, lasted {time}', { time: lasted(session) }) : !session.held && t('connected')}{' '}
           <SessionPills session={session} />
         </span>
       }
@@ -90,7 +86,7 @@ function Shown({ session }: { session: Session }) {
         </Panel>
       )}
       {may && <SessionEvents uid={session.uid} />}
-      <Panel title={t('Facts')}>
+      <Panel title={t('Details')}>
         <dl className="facts-list">
           <Fact name={t('Who')}>
             <Person person={session.person} />
@@ -102,7 +98,7 @@ function Shown({ session }: { session: Session }) {
             </Link>
           </Fact>
           <Fact name={t('From')}>{session.ip_address}</Fact>
-          <Fact name={t('By')}>{t(ways[session.via] ?? '')}</Fact>
+          <Fact name={t('Via')}>{t(ways[session.via] ?? '')}</Fact>
           <Fact name={t('With')}>{t(methods[session.method] ?? '')}</Fact>
           <Fact name={t('Key')}>
             {session.key && (
@@ -116,10 +112,12 @@ function Shown({ session }: { session: Session }) {
             {session.resumes ? <Continues session={session} /> : t(kinds[session.type] ?? session.type)}
           </Fact>
           <Fact name={t('Terminal')}>{session.term}</Fact>
-          <Fact name={t('Also there')}>{session.participants?.map(({ name }) => name).join(', ')}</Fact>
+          <Fact name={t('Also in the session')}>
+            {session.participants?.map(({ name }) => name).join(', ')}
+          </Fact>
           {session.secrets_masked > 0 && <Fact name={t('Secrets masked')}>{session.secrets_masked}</Fact>}
           <Fact name={t('Started')}>{inFull(session.started_at)}</Fact>
-          <Fact name={t('Seen last')}>{inFull(session.last_seen)}</Fact>
+          <Fact name={t('Last seen')}>{inFull(session.last_seen)}</Fact>
           <Fact name={t('Uid')}>
             <code>{session.uid}</code>
           </Fact>
@@ -129,7 +127,7 @@ function Shown({ session }: { session: Session }) {
   )
 }
 
-/** For operators: they see the session once its person allows them to type. */
+/** For operators, who see the session once its person allows them to type. */
 function Joining({ uid }: { uid: string }) {
   const may = useMay('operator')
   const [isAsked, setAsked] = useState(false)
@@ -137,7 +135,7 @@ function Joining({ uid }: { uid: string }) {
   if (!isAsked)
     return (
       <Button kind="main" onPress={() => setAsked(true)}>
-        {t('Ask to type in it')}
+        {t('Request to type')}
       </Button>
     )
   return (
@@ -149,35 +147,24 @@ function Joining({ uid }: { uid: string }) {
 
 function wordsFor({ unrecorded, recorded, active }: Session, may: boolean): string {
   if (unrecorded)
-    return t('It could not be recorded to its end and went on, as the settings of the namespace have it.')
-  if (recorded && !may) return t('It is recorded. Administrators of the namespace may see what it showed.')
+    return t(
+      'Recording stopped before the session ended. The session continued, as set in the namespace settings.',
+    )
+  if (recorded && !may)
+    return t('It is recorded. Only administrators of the namespace can see the recording.')
   return active
-    ? t('Nothing of it is recorded, so there is nothing to watch.')
-    : t('Nothing of it was recorded.')
-}
-
-function Fact({ name, children }: { name: string; children: ReactNode }) {
-  if (children === '' || children === undefined) return null
-  return (
-    <div>
-      <dt>{name}</dt>
-      <dd>{children}</dd>
-    </div>
-  )
+    ? t('This session is not being recorded, so it cannot be watched.')
+    : t('This session was not recorded.')
 }
 
 const endings: Readonly<Record<string, string>> = {
-  failed: msg('It could not be recorded to its end.'),
-  'cut off': msg('The server stopped before its end; the last moments may be missing.'),
+  failed: msg('Recording stopped before the session ended.'),
+  'cut off': msg('The server stopped before the session ended; the last moments may be missing.'),
 }
 
 function Recording({ uid, remove }: { uid: string; remove: () => void }) {
   // Not refetched: the player must not change while somebody uses it.
-  const terminals = useNamespaceQuery(
-    ['recording', uid],
-    async () => (await api.recordings.list({ params: { uid } })).body,
-    false,
-  )
+  const terminals = useBodyQuery(['recording', uid], () => api.recordings.list({ params: { uid } }), false)
   // The router keeps parameters that were dropped.
   const search = readSessionSearch({ ...useSearch({ from: '/shell/sessions/$uid' }) })
   const { channel = 0 } = search
@@ -192,9 +179,7 @@ function Recording({ uid, remove }: { uid: string; remove: () => void }) {
             acts={
               <div className="acts">
                 {terminal && <Download uid={uid} terminal={terminal} />}
-                <Button kind="quiet" small onPress={remove}>
-                  {t('Delete the recording')}
-                </Button>
+                <SmallButton onPress={remove}>{t('Delete the recording')}</SmallButton>
               </div>
             }
           >
@@ -220,7 +205,7 @@ function Recording({ uid, remove }: { uid: string; remove: () => void }) {
             )}
             {terminal && endings[terminal.ending] && (
               <p>
-                <Pill tone="wait">{t('not whole')}</Pill> {t(endings[terminal.ending] ?? '')}
+                <Pill tone="wait">{t('incomplete')}</Pill> {t(endings[terminal.ending] ?? '')}
               </p>
             )}
             {terminal ? (
@@ -233,7 +218,7 @@ function Recording({ uid, remove }: { uid: string; remove: () => void }) {
                 />
               </Suspense>
             ) : (
-              <Empty title={t('There is no recording any more.')} />
+              <Empty title={t('The recording no longer exists.')} />
             )}
           </Panel>
         )
@@ -242,12 +227,12 @@ function Recording({ uid, remove }: { uid: string; remove: () => void }) {
   )
 }
 
-/** Downloads a recording. The browser stores blobs on disk, so that a large one need not fit into memory. */
+/** The browser stores blobs on disk, so that a large recording need not fit into memory. */
 function Download({ uid, terminal }: { uid: string; terminal: RecordedTerminal }) {
   const [got, setGot] = useState<number>()
   async function download(): Promise<void> {
     setGot(0)
-    try {
+    await attempt(async () => {
       const answer = await fetchWithToken(`/api/sessions/${uid}/cast?channel=${terminal.channel}`)
       if (!answer.ok || !answer.body) throw new ApiError(await readResult(answer))
       let bytes = 0
@@ -262,11 +247,8 @@ function Download({ uid, terminal }: { uid: string; terminal: RecordedTerminal }
       )
       const part = terminal.channel > 0 ? `-${terminal.channel}` : ''
       saveFile(`${uid.slice(0, 12)}${part}.cast`, await new Response(counted).blob())
-    } catch (error) {
-      showToast(errorText(error))
-    } finally {
-      setGot(undefined)
-    }
+    })
+    setGot(undefined)
   }
   return (
     <Button kind="quiet" small isPending={got !== undefined} onPress={download}>

@@ -1,10 +1,10 @@
 // The sessions of the namespace, live ones first, then held ones, then those that are over: who was on which
 // device, from where, and whether it can be watched or played; and the logins that were refused.
 import { Link, useSearch } from '@tanstack/react-router'
-import { lazy, Suspense, useState } from 'react'
+import { lazy, Suspense, useState, type ReactNode } from 'react'
 import type { Session } from '@hawser/contract/sessions'
 import { api, useMay } from '../api.ts'
-import { useNamespaceQuery } from '../namespace-query.ts'
+import { useBodyQuery, useNamespaceQuery } from '../namespace-query.ts'
 import { Button, LinkButton } from '../components/button.tsx'
 import { Continues } from '../components/continue-session.tsx'
 import { Page, Panel } from '../components/page.tsx'
@@ -22,7 +22,7 @@ import { TimeLeft } from '../components/time-left.tsx'
 
 const page_size = 20
 
-/** It brings a terminal with it. */
+/** Lazy because it brings a terminal with it. */
 const FilmstripLinks = lazy(() => import('../player/filmstrip.tsx'))
 
 export const kinds: Readonly<Record<string, string>> = {
@@ -39,7 +39,12 @@ export function SessionsPage() {
   const search = readSessionsSearch({ ...useSearch({ from: '/shell/sessions' }) })
   const { live: _live, past: _past, refused: _refused, ...filter } = search
   const administers = useMay('administrator')
-  const stats = useNamespaceQuery(['stats'], async () => (await api.system.stats()).body).data
+  const stats = useBodyQuery(['stats'], () => api.system.stats()).data
+  const tab = (which: SessionsSearch, text: ReactNode) => (
+    <Link to="/sessions" search={{ ...which, ...filter }} activeOptions={exactly}>
+      {text}
+    </Link>
+  )
   return (
     <Page
       title={t('Sessions')}
@@ -47,25 +52,20 @@ export function SessionsPage() {
       hides={{ from: 'administrator', what: t('watch, replay and close sessions') }}
     >
       <nav className="tabs" aria-label={t('Which sessions')}>
-        <Link to="/sessions" search={filter} activeOptions={exactly}>
-          {t('All')}
-        </Link>
-        <Link to="/sessions" search={{ live: true, ...filter }} activeOptions={exactly}>
-          {t('Live')}
-          {stats && (
-            <span className="count" aria-hidden="true">
-              {stats.active_sessions}
-            </span>
-          )}
-        </Link>
-        <Link to="/sessions" search={{ past: true, ...filter }} activeOptions={exactly}>
-          {t('Past')}
-        </Link>
-        {administers && (
-          <Link to="/sessions" search={{ refused: true, ...filter }} activeOptions={exactly}>
-            {t('Refused')}
-          </Link>
+        {tab({}, t('All'))}
+        {tab(
+          { live: true },
+          <>
+            {t('Live')}
+            {stats && (
+              <span className="count" aria-hidden="true">
+                {stats.active_sessions}
+              </span>
+            )}
+          </>,
         )}
+        {tab({ past: true }, t('Past'))}
+        {administers && tab({ refused: true }, t('Refused'))}
         <Link to="/search">{t('Search')}</Link>
       </nav>
       <SessionFilters search={search} />
@@ -78,13 +78,10 @@ export function SessionsPage() {
   )
 }
 
-/** What an empty list says. */
 function nothing({ live, past, ...filter }: SessionsSearch): string {
-  if (live) return t('Nobody is connected to a device now.')
-  if (past) return t('No session is over yet.')
-  return Object.keys(filter).length > 0
-    ? t('No session fits these filters.')
-    : t('Nobody was connected to a device yet.')
+  if (live) return t('No live sessions.')
+  if (past) return t('No past sessions yet.')
+  return Object.keys(filter).length > 0 ? t('No sessions match these filters.') : t('No sessions yet.')
 }
 
 function Some({ search }: { search: SessionsSearch }) {
@@ -135,9 +132,9 @@ export function SessionPills({ session }: { session: Session }) {
       {session.active && !session.held && <Pill tone="good">{t('live')}</Pill>}{' '}
       {session.held && <Pill tone="wait">{t('held')}</Pill>}{' '}
       {session.held_until !== undefined && <TimeLeft until={session.held_until} />}{' '}
-      {!session.authenticated && <Pill tone="wait">{t('not let in')}</Pill>}{' '}
+      {!session.authenticated && <Pill tone="wait">{t('login refused')}</Pill>}{' '}
       {session.recorded && <Pill>{t('recorded')}</Pill>}{' '}
-      {session.unrecorded && <Pill tone="bad">{t('went on unrecorded')}</Pill>}
+      {session.unrecorded && <Pill tone="bad">{t('continued unrecorded')}</Pill>}
     </>
   )
 }
@@ -171,7 +168,7 @@ function SessionRow({ session, may }: { session: Session; may: boolean }) {
           {', '}
           {active
             ? t('since {moment}', { moment: inFull(session.started_at) })
-            : t('for {time}', { time: lasted(session) })}
+            : t('lasted {time}', { time: lasted(session) })}
           {' · '}
           {t('from {address}', { address: session.ip_address })}
           {' · '}

@@ -1,6 +1,6 @@
 // The namespace: its members and invitations, its settings and policies, and its end. Each section is a panel
 // with a file of its own.
-import { api, useMay, useMe } from '../api.ts'
+import { useMay } from '../api.ts'
 import { InvitationsPanel } from '../components/invitations.tsx'
 import { MembersPanel } from '../components/members.tsx'
 import { SettingsPanel } from '../components/namespace-settings.tsx'
@@ -9,16 +9,12 @@ import { Page } from '../components/page.tsx'
 import { PolicyPanel } from '../components/policy-form.tsx'
 import { QueryContent } from '../components/query-content.tsx'
 import { t } from '../language/language.ts'
-import { useNamespaceQuery } from '../namespace-query.ts'
+import { useNamespace } from '../namespace-query.ts'
 
 export function SettingsPage() {
-  const { tenant } = useMe()
   const mayChange = useMay('administrator')
   const owns = useMay('owner')
-  const namespace = useNamespaceQuery(
-    ['namespace'],
-    async () => (await api.namespaces.get({ params: { tenant } })).body,
-  )
+  const namespace = useNamespace()
   return (
     <Page
       title={t('Settings and members')}

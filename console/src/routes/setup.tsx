@@ -18,7 +18,7 @@ import { clearLink, linkParams } from '../link-params.ts'
 import { msg, t } from '../language/language.ts'
 
 const stale = msg(
-  'This set-up code is wrong, or not the newest: the server makes a new one at every start while it has no user. See what it printed last.',
+  'This set-up code is wrong or outdated. Until it has a user, the server creates a new code at every start: use the one it printed last.',
 )
 
 const useInfo = () =>
@@ -37,7 +37,7 @@ export function SetupPage() {
   if (info.data?.setup)
     return (
       <AuthLayout title={t('Set up')} heading={t('Welcome aboard')}>
-        <p>{t('This server is set up already.')}</p>
+        <p>{t('This server is already set up.')}</p>
         <Link className="button main" to="/login">
           {t('Sign in')}
         </Link>
@@ -45,7 +45,7 @@ export function SetupPage() {
     )
   return (
     <AuthLayout title={t('Set up')} heading={t('Welcome aboard')}>
-      <p>{t('This server has no user yet. You become its first one, and own the first namespace.')}</p>
+      <p>{t('This server has no users yet. You will be the first, and own the first namespace.')}</p>
       <Form
         submit={t('Set up this server')}
         send={async ({
@@ -77,7 +77,7 @@ export function SetupPage() {
             required
             defaultValue={code}
             {...verbatim}
-            hint={t('The server printed it, in a link, when it started.')}
+            hint={t('The server printed it in a link when it started.')}
             wrong={t('The set-up code is missing.')}
           />
         )}
@@ -87,7 +87,7 @@ export function SetupPage() {
         <NewPasswordField />
         <NamespaceField
           hint={t(
-            'Your team’s own world of devices. Letters, digits and dashes; left empty, it is named after you.',
+            'A namespace holds your team’s devices. Use letters, digits and dashes; left empty, it is named after you.',
           )}
         />
       </Form>

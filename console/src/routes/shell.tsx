@@ -1,13 +1,13 @@
 // The shell around every page of a signed-in user: the header with the namespace menu, the command palette
-// and the user menu, and the navigation beside the page, which is a drawer on small screens.
+// and the user menu, and the navigation next to the page, which is a drawer on small screens.
 import { Link, Outlet, useNavigate } from '@tanstack/react-router'
 import { Suspense, useId, useState, useSyncExternalStore } from 'react'
 import { Dialog } from 'react-aria-components/Dialog'
 import { Modal, ModalOverlay } from 'react-aria-components/Modal'
 import { api, switchNamespace, useMe, useMeLoading } from '../api.ts'
 import mark from '../mark.svg'
-import { attempt, useNamespaceQuery } from '../namespace-query.ts'
-import { Button } from '../components/button.tsx'
+import { attempt, useBodyQuery, useNamespaceQuery } from '../namespace-query.ts'
+import { Button, QuietButton } from '../components/button.tsx'
 import { Icon } from '../components/icon.tsx'
 import { FormDialog } from '../components/dialog.tsx'
 import { Form } from '../components/form.tsx'
@@ -22,7 +22,7 @@ import { chooseLanguage, chosenLanguage, languageNames } from '../language/choic
 import { languages, msg, t } from '../language/language.ts'
 import { chooseTheme, chosenTheme, onTheme, themes } from '../theme.ts'
 
-/** The server ends the sign-in, too; one that cannot be reached keeps nobody here. */
+/** Ends the sign-in at the server, too, but an unreachable server must not prevent it. */
 const signOut = () =>
   void api.signIns
     .end({ params: { id: 'current' }, signal: AbortSignal.timeout(3000) })
@@ -46,14 +46,14 @@ export function Shell() {
   )
 }
 
-/** For a user without a namespace, who creates one or waits to be added to one. */
+/** For a user without a namespace, who creates one or waits for an invitation. */
 function CreateNamespacePage() {
   const { name } = useMe()
   return (
     <AuthLayout title={t('Welcome')} heading={t('Welcome, {name}', { name })}>
       <p>
         {t(
-          'You are in no namespace yet. Create one, or ask a colleague to add you to theirs and sign in again.',
+          'You are not in any namespace yet. Create one, or ask a colleague to add you to theirs and sign in again.',
         )}
       </p>
       <Form
@@ -65,13 +65,11 @@ function CreateNamespacePage() {
         <NamespaceField
           name="name"
           required
-          hint={t('Your team’s own world of devices: letters, digits and dashes.')}
+          hint={t('A namespace holds your team’s devices. Use letters, digits and dashes.')}
         />
       </Form>
       <AuthLinks>
-        <Button kind="quiet" onPress={signOut}>
-          {t('Sign out')}
-        </Button>
+        <QuietButton onPress={signOut}>{t('Sign out')}</QuietButton>
       </AuthLinks>
     </AuthLayout>
   )
@@ -135,16 +133,16 @@ function Inside() {
   )
 }
 
-/** What the navigation counts: devices that wait, and live sessions. */
+/** For the navigation: pending devices, and live sessions. */
 function useCounts(): Readonly<Record<string, { count: number; what: string; tone?: 'wait' } | undefined>> {
-  const stats = useNamespaceQuery(['stats'], async () => (await api.system.stats()).body).data
+  const stats = useBodyQuery(['stats'], () => api.system.stats()).data
   return {
     '/devices': stats && { count: stats.pending_devices, what: t('waiting'), tone: 'wait' },
     '/sessions': stats && { count: stats.active_sessions, what: t('live') },
   }
 }
 
-/** A number beside a word. It is the description of the link for screen readers, not a part of its name. */
+/** A number next to a word. For screen readers it is the description of the link, not a part of its name. */
 function Count({ id, count, what, tone }: { id: string; count: number; what: string; tone?: 'wait' }) {
   return (
     <span className="count" data-tone={tone} aria-hidden="true" title={`${count} ${what}`}>
@@ -156,7 +154,7 @@ function Count({ id, count, what, tone }: { id: string; count: number; what: str
   )
 }
 
-/** On a small screen, where the navigation is not seen, its button says how many devices wait. */
+/** On a small screen, without a navigation, the button shows the number of pending devices. */
 function DrawerButton({ open }: { open: () => void }) {
   const id = useId()
   const waiting = useCounts()['/devices']
@@ -229,7 +227,6 @@ function NamespaceMenu() {
   const me = useMe()
   const navigate = useNavigate()
   const all = useNamespaces().data?.body ?? []
-  const [creating, setCreating] = useState(false)
   const here = all.find(({ tenant_id }) => tenant_id === me.tenant)?.name ?? '…'
   const enter = async (tenant: string) => {
     await switchNamespace(tenant)
@@ -240,37 +237,38 @@ function NamespaceMenu() {
       id: tenant_id,
       text: name,
       chosen: tenant_id === me.tenant,
-      act: () => void attempt(() => enter(tenant_id), t('You are in {name} now.', { name })),
+      act: () => void attempt(() => enter(tenant_id), t('You are now in {name}.', { name })),
     })),
-    { id: 'new', text: t('New namespace …'), act: () => setCreating(true) },
-  ]
-  return (
-    <>
-      <Menu label={t('Namespace {name}', { name: here })} look="button bare" items={items}>
-        {here} <Icon name="down" />
-      </Menu>
-      {creating && (
+    {
+      id: 'new',
+      text: t('New namespace …'),
+      dialog: (close) => (
         <FormDialog
           title={t('New namespace')}
           submit={t('Create the namespace')}
-          close={() => setCreating(false)}
+          close={close}
           send={async ({ name = '' }) => {
             const { body } = await api.namespaces.create({ body: { name } })
             await enter(body.tenant_id)
-            showToast(t('You are in {name} now.', { name: body.name }))
+            showToast(t('You are now in {name}.', { name: body.name }))
           }}
         >
           <NamespaceField name="name" required hint={t('Letters, digits and dashes.')} />
         </FormDialog>
-      )}
-    </>
+      ),
+    },
+  ]
+  return (
+    <Menu label={t('Namespace {name}', { name: here })} look="button bare" items={items}>
+      {here} <Icon name="down" />
+    </Menu>
   )
 }
 
 const themeWords = {
-  system: msg('Colours of the system'),
-  light: msg('Light colours'),
-  dark: msg('Dark colours'),
+  system: msg('System theme'),
+  light: msg('Light theme'),
+  dark: msg('Dark theme'),
 } as const
 
 function PersonMenu() {
@@ -291,7 +289,7 @@ function PersonMenu() {
         })),
         ...[undefined, ...languages].map((one) => ({
           id: `language-${one ?? 'browser'}`,
-          text: one === undefined ? t('Language of the browser') : languageNames[one],
+          text: one === undefined ? t('Browser language') : languageNames[one],
           chosen: one === chosenLanguage(),
           act: () => chooseLanguage(one),
         })),

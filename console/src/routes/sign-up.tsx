@@ -49,13 +49,13 @@ export function ConfirmAccountPage() {
   return (
     <AuthLayout
       title={t('Confirm your account')}
-      heading={mail ? t('Check your mailbox') : t('Your account waits to be confirmed')}
+      heading={mail ? t('Check your inbox') : t('Your account is waiting for confirmation')}
     >
       {mail ? (
         <p>{t('We sent you an e-mail with a link that confirms your account. It is valid for 24 hours.')}</p>
       ) : (
         <>
-          <p>{t('An e-mail has the link that confirms your account. It is valid for 24 hours.')}</p>
+          <p>{t('The link in the e-mail confirms your account. It is valid for 24 hours.')}</p>
           <StoredEmails />
         </>
       )}
@@ -65,7 +65,7 @@ export function ConfirmAccountPage() {
       <p>
         {mail
           ? t('No e-mail? Check your spam folder, or send it again:')
-          : t('Is the link lost, or too old? Store a new e-mail:')}
+          : t('Lost the link, or has it expired? Store a new e-mail:')}
       </p>
       <EmailRequestForm
         who={unconfirmed.name()}
@@ -74,10 +74,10 @@ export function ConfirmAccountPage() {
         sentence={
           mail
             ? t(
-                'If an account waits for it, a new e-mail is on its way. The link in the older one no longer works.',
+                'If an account is waiting for confirmation, a new e-mail is on its way. The link in the older one no longer works.',
               )
             : t(
-                'If an account waits for it, a new e-mail is stored. The link in the older one no longer works.',
+                'If an account is waiting for confirmation, a new e-mail was stored. The link in the older one no longer works.',
               )
         }
       />

@@ -6,7 +6,7 @@ import '@xterm/xterm/css/xterm.css'
 import { useRef, useState, type KeyboardEvent } from 'react'
 import type { Device } from '@hawser/contract/devices'
 import { api } from '../api.ts'
-import { useNamespaceQuery } from '../namespace-query.ts'
+import { useBodyQuery } from '../namespace-query.ts'
 import { Button, LinkButton } from '../components/button.tsx'
 import { ConfirmDialog } from '../components/dialog.tsx'
 import { Page, Panel } from '../components/page.tsx'
@@ -23,10 +23,7 @@ import { t, tn } from '../language/language.ts'
 
 export function TerminalPage() {
   const { uid } = useParams({ from: '/shell/devices/$uid/terminal' })
-  const device = useNamespaceQuery(
-    ['device', uid],
-    async () => (await api.devices.get({ params: { uid } })).body,
-  )
+  const device = useBodyQuery(['device', uid], () => api.devices.get({ params: { uid } }))
   const { data } = device
   return (
     <Page
@@ -51,7 +48,7 @@ export function TerminalPage() {
       ) : (
         <Panel>
           <QueryContent query={device}>
-            {() => <p className="soft">{t('The device can be reached once it is accepted.')}</p>}
+            {() => <p className="soft">{t('You can connect once the device is accepted.')}</p>}
           </QueryContent>
           <p>
             <Link to="/devices">{t('All devices')}</Link>
@@ -62,7 +59,7 @@ export function TerminalPage() {
   )
 }
 
-/** In one tab. The server bounds how many sessions one person may have. */
+/** In one tab. The server limits the sessions of one person. */
 const mostPanes = 6
 const mostTabs = 12
 let lastId = 0
@@ -80,7 +77,7 @@ function newTab(given?: TerminalLogin, attach?: string): TabState {
   return { id, layout: id, panes: [emptyPane(id, given, attach)], active: id }
 }
 
-/** A tab as it was before a reload: its panes continue their sessions where they were. */
+/** A tab from before a reload: its panes continue their sessions. */
 function restored({ layout, panes, active }: RememberedTab): TabState[] {
   const ids = new Map(panes.map(([id]) => [id, newId()]))
   const room = relabelled(layout, ids)
@@ -187,8 +184,8 @@ function Terminals({ device }: { device: Device }) {
             title: t('Leave the terminal?'),
             says: tn(
               live,
-              'The session that is going on here ends.',
-              'The {count} sessions that are going on here end.',
+              'This ends the session that is running here.',
+              'This ends the {count} sessions that are running here.',
             ),
             yes: t('Leave'),
             no: t('Stay'),
@@ -203,19 +200,17 @@ function Terminals({ device }: { device: Device }) {
 const tabId = (id: number): string => `terminal-tab-${id}`
 const panelId = (id: number): string => `terminal-panel-${id}`
 
-/**
- * The tabs themselves. Those of react-aria look through their panel whenever something in it changes, which a
- * terminal does with every line.
- */
-function TabRow({
-  tabs,
-  chosen,
-  choose,
-}: {
+interface TabRowProps {
   tabs: readonly TabState[]
   chosen: number
   choose: (id: number) => void
-}) {
+}
+
+/**
+ * Not those of react-aria, which search their panel whenever it changes, which a terminal does with every
+ * line.
+ */
+function TabRow({ tabs, chosen, choose }: TabRowProps) {
   function onKey(event: KeyboardEvent, at: number): void {
     const last = tabs.length - 1
     const to = {

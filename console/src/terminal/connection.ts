@@ -1,12 +1,20 @@
 // The connection to a terminal on a device: a ticket, a WebSocket, the login, then input and output
 // (contract/src/terminals.ts describes the messages). It acknowledges the output that the page has drawn, so
 // that a flood waits on the device and not in this page.
+import { defined } from '@hawser/contract/defined'
 import type { OwnerMessage, OwnPresence } from '@hawser/contract/sharing'
-import { Closing, Kind, mostUnshown_bytes, terminalPath } from '@hawser/contract/terminals'
+import {
+  Closing,
+  mostUnshown_bytes,
+  terminalPath,
+  type TerminalMessage,
+  type TerminalNews,
+} from '@hawser/contract/terminals'
 import { api } from '../api.ts'
 import { UserError } from '../error-text.ts'
 import { fromBase64, toBase64 } from './bytes.ts'
 import type { PrivateKey } from './keys.ts'
+import { openTerminalSocket } from './terminal-socket.ts'
 import { msg, t } from '../language/language.ts'
 
 export interface Size {
@@ -24,7 +32,7 @@ export interface TerminalLogin {
 export interface Listener {
   /** Draws output; calls `done` when it is drawn. */
   output(bytes: Uint8Array, done: () => void): void
-  /** Who is in the session beside its person. */
+  /** Who is in the session besides its person. */
   shared(presence: OwnPresence): void
   /** The terminal is over; with a sentence, unless the shell itself ended. */
   ended(sentence: string | undefined, how: Ending): void
@@ -63,19 +71,7 @@ export class OpenError extends UserError {
 }
 
 const lost = msg('The connection to the server was lost.')
-const moved = msg('The session goes on elsewhere.')
-/** The most characters in one message; they fit however JSON escapes them. */
-const most_characters = 2048
-
-export const socketAt = (token: string, size?: Size): WebSocket => {
-  const query = new URLSearchParams({
-    token,
-    ...(size ? { cols: String(size.cols), rows: String(size.rows) } : {}),
-  })
-  return new WebSocket(
-    `${location.protocol === 'https:' ? 'wss' : 'ws'}://${location.host}${terminalPath}?${query}`,
-  )
-}
+const moved = msg('The session continues elsewhere.')
 
 export async function openConnection(
   { device, username, proof }: TerminalLogin,
@@ -84,7 +80,7 @@ export async function openConnection(
   const how = 'password' in proof ? { password: proof.password } : { public_key: proof.line }
   const { token } = (await api.terminals.open({ body: { device, username, ...how } })).body
   return connected({ token, ticket: token }, size, async (challenge) => {
-    if (!('sign' in proof)) throw new OpenError(t('The server asked for a signature.'))
+    if (!('sign' in proof)) throw new OpenError(t('The server requested a signature.'))
     return proof.sign(challenge, `${username}@${device}`)
   })
 }
@@ -98,10 +94,10 @@ export async function attachConnection(
   size: Size,
   after?: string,
 ): Promise<TerminalConnection> {
-  const wish = { session, scrollback: true, ...(after === undefined ? {} : { after }) }
+  const wish = defined({ session, scrollback: true, after })
   const { token } = (await api.terminals.attach({ body: wish })).body
   return connected({ token, ticket: after ?? token }, size, async () => {
-    throw new OpenError(t('The server asked for a signature.'))
+    throw new OpenError(t('The server requested a signature.'))
   })
 }
 
@@ -110,42 +106,28 @@ async function connected(
   size: Size,
   sign: (challenge: Uint8Array<ArrayBuffer>) => Promise<Uint8Array>,
 ): Promise<TerminalConnection> {
-  const socket = socketAt(token, size)
-  socket.binaryType = 'arraybuffer'
   const opened = Promise.withResolvers<TerminalConnection>()
   let listener: Listener | undefined
   let early: Uint8Array[] = []
   const shared = new Map<number, OwnPresence>()
   let over: { sentence: string | undefined; how: Ending } | undefined
-  let sentence: string | undefined
   let shown = 0
   let told = 0
-  const say = (kind: number, data: unknown): void => {
-    if (socket.readyState === WebSocket.OPEN) socket.send(JSON.stringify({ kind, data }))
-  }
   const work = (bytes: Uint8Array): void => {
     listener?.output(bytes, () => {
       shown += bytes.length
       if (shown - told < mostUnshown_bytes / 8) return
       told = shown
-      say(Kind.shown, shown)
+      socket.say({ kind: 'shown', bytes: shown })
     })
   }
 
   const connection = (session: string): TerminalConnection => ({
     session,
     ticket,
-    type(text) {
-      for (let at = 0; at < text.length;) {
-        // Do not split a surrogate pair.
-        const end = at + most_characters
-        const cut = /[\uD800-\uDBFF]/.test(text[end - 1] ?? '') ? end - 1 : end
-        say(Kind.input, text.slice(at, cut))
-        at = cut
-      }
-    },
-    resize: ({ cols, rows }) => say(Kind.resize, { cols, rows }),
-    decide: (decision) => say(Kind.decide, decision),
+    type: socket.type,
+    resize: ({ cols, rows }) => socket.say({ kind: 'resize', width: cols, height: rows }),
+    decide: socket.say,
     listen(next) {
       listener = next
       for (const bytes of early) work(bytes)
@@ -157,48 +139,38 @@ async function connected(
     leave: () => socket.close(Closing.left),
   })
 
-  socket.addEventListener('message', ({ data }: MessageEvent<string | ArrayBuffer>) => {
-    if (typeof data !== 'string') {
-      const bytes = new Uint8Array(data)
+  const query = { token, cols: String(size.cols), rows: String(size.rows) }
+  const socket = openTerminalSocket<TerminalMessage, TerminalNews>(terminalPath, query, {
+    output(bytes) {
       if (listener) work(bytes)
       else early.push(bytes)
-      return
-    }
-    const { kind, data: said } = JSON.parse(data) as { kind: number; data: string }
-    if (kind === Kind.people) {
-      const presence = (JSON.parse(data) as { data: OwnPresence }).data
-      shared.set(presence.channel, presence)
-      listener?.shared(presence)
-    }
-    if (kind === Kind.error) sentence = t(said)
-    if (kind === Kind.session) {
-      say(Kind.shown, 0)
-      say(Kind.decide, { kind: 'hear' } satisfies OwnerMessage)
-      opened.resolve(connection(said))
-    }
-    if (kind === Kind.signature)
-      sign(fromBase64(said)).then(
-        (signature) => say(Kind.signature, toBase64(signature)),
-        (error: unknown) => {
-          opened.reject(error)
-          socket.close()
-        },
-      )
-  })
-  socket.addEventListener('close', ({ code }) => {
-    // 1005: closed without a code, as this page itself does it.
-    const isClean = code === Closing.done || code === 1005
-    const how = code === Closing.moved ? 'moved' : isClean || sentence !== undefined ? 'over' : 'lost'
-    over = { sentence: sentence ?? (how === 'over' ? undefined : how === 'moved' ? t(moved) : t(lost)), how }
-    opened.reject(
-      how === 'moved'
-        ? new OpenError(t(moved), how)
-        : new OpenError(
-            sentence ?? t('The terminal could not be opened. Please try again.'),
-            sentence === undefined ? 'lost' : 'over',
-          ),
-    )
-    listener?.ended(over.sentence, how)
+    },
+    news(news) {
+      if (news.kind === 'present') {
+        shared.set(news.channel, news)
+        listener?.shared(news)
+      } else if (news.kind === 'session') {
+        socket.say({ kind: 'shown', bytes: 0 })
+        socket.say({ kind: 'hear' })
+        opened.resolve(connection(news.uid))
+      } else
+        sign(fromBase64(news.challenge)).then(
+          (signature) => socket.say({ kind: 'signature', signature: toBase64(signature) }),
+          (error: unknown) => {
+            opened.reject(error)
+            socket.close()
+          },
+        )
+    },
+    closed(code, sentence) {
+      // 1005: closed without a code, as this page itself does it.
+      const isClean = code === Closing.done || code === 1005
+      const how = code === Closing.moved ? 'moved' : isClean || sentence !== undefined ? 'over' : 'lost'
+      over = { sentence: sentence ?? (how === 'over' ? undefined : t(how === 'moved' ? moved : lost)), how }
+      const why = how === 'moved' ? t(moved) : (sentence ?? t('The terminal could not be opened. Try again.'))
+      opened.reject(new OpenError(why, how === 'over' && sentence === undefined ? 'lost' : how))
+      listener?.ended(over.sentence, how)
+    },
   })
   return opened.promise
 }

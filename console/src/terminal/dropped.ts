@@ -5,7 +5,7 @@ import { t } from '../language/language.ts'
 
 export interface FolderUpload {
   readonly name: string
-  /** Relative paths; a folder comes before what is in it. */
+  /** Relative paths; a folder comes before its content. */
   readonly folders: readonly string[]
   readonly files: readonly { readonly path: string; readonly file: File }[]
 }
@@ -15,12 +15,11 @@ const deepest = 32
 
 const tooMany = () =>
   new UserError(
-    t('A folder with more than {count} things in it is better sent with scp or rsync.', {
+    t('This folder has more than {count} items. Use scp or rsync instead.', {
       count: mostEntries,
     }),
   )
 
-/** Reads a dropped folder whole. */
 export async function readDropped(root: FileSystemDirectoryEntry): Promise<FolderUpload> {
   const folders: string[] = [root.name]
   const files: { path: string; file: File }[] = []
@@ -51,7 +50,7 @@ export async function readDropped(root: FileSystemDirectoryEntry): Promise<Folde
   return { name: root.name, folders, files }
 }
 
-/** A folder that was chosen in a field: its files say where they were in it. */
+/** A folder chosen in a field: its files have paths within it. */
 export function readChosen(given: readonly File[]): FolderUpload | undefined {
   if (given.length > mostEntries) throw tooMany()
   const files = given.map((file) => ({ path: file.webkitRelativePath, file }))

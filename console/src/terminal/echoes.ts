@@ -5,13 +5,12 @@ import { prediction, type Grid } from './prediction.ts'
 
 export interface Echoes extends Disposable {
   typed(text: string): void
-  /** Output was drawn. */
   drawn(): void
   draw(): void
   enable(on: boolean): void
 }
 
-/** A guess whose echo does not come has to go without any output. */
+/** A guess without an echo must disappear without any output. */
 const tick_ms = 250
 
 export function echoes(terminal: Terminal, latency: (ms: number) => void): Echoes {

@@ -20,14 +20,13 @@ export interface TreeActs {
 
 interface FileTreeProps {
   folder: Folder
-  /** The folders that were listed, by path. */
   known: ReadonlyMap<string, Folder | 'loading'>
   opened: ReadonlySet<string>
   acts: TreeActs
   label: string
 }
 
-/** The type of dragged data that holds the path of a file or folder of the tree. */
+/** Dragged data of this type is the path of a file or folder of the tree. */
 export const draggedType = 'application/x-hawser-path'
 
 export const join = (folder: string, name: string): string => `${folder.replace(/\/$/, '')}/${name}`
@@ -70,7 +69,7 @@ export function FileTree({ folder, known, opened, acts, label }: FileTreeProps) 
                 <Button
                   kind="bare"
                   small
-                  aria-label={t('Look at {name}', { name: entry.name })}
+                  aria-label={t('View {name}', { name: entry.name })}
                   isDisabled={entry.is === 'other'}
                   onPress={() => acts.view(path, entry)}
                 >
@@ -95,13 +94,13 @@ export function FileTree({ folder, known, opened, acts, label }: FileTreeProps) 
                   known={known}
                   opened={opened}
                   acts={acts}
-                  label={t('What is in {name}', { name: entry.name })}
+                  label={t('Contents of {name}', { name: entry.name })}
                 />
               ))}
           </li>
         )
       })}
-      {folder.more && <li className="soft">{t('There is more in this folder than can be shown here.')}</li>}
+      {folder.more && <li className="soft">{t('This folder has more items than can be shown here.')}</li>}
     </ul>
   )
 }
@@ -114,13 +113,13 @@ function itemsOf(path: string, entry: FolderEntry, acts: TreeActs): Item[] {
   ]
   if (entry.is === 'folder')
     return [
-      { id: 'upload', text: t('Upload into it …'), act: () => acts.upload(path) },
-      { id: 'make', text: t('New folder in it …'), act: () => acts.make(path) },
+      { id: 'upload', text: t('Upload here …'), act: () => acts.upload(path) },
+      { id: 'make', text: t('New folder here …'), act: () => acts.make(path) },
       { id: 'root', text: t('Show only this folder'), act: () => acts.open(path) },
       ...both,
     ]
   return [
-    { id: 'view', text: t('Look at it'), act: () => acts.view(path, entry) },
+    { id: 'view', text: t('View'), act: () => acts.view(path, entry) },
     { id: 'get', text: t('Download'), act: () => acts.get(path, entry) },
     ...both,
   ]

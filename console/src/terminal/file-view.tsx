@@ -2,7 +2,7 @@
 // saved replaces the file only if nobody has changed it since it was read.
 import { useEffect, useRef, useState } from 'react'
 import { errorText } from '../error-text.ts'
-import { Button } from '../components/button.tsx'
+import { Button, QuietButton } from '../components/button.tsx'
 import { Dialog } from '../components/dialog.tsx'
 import { Loading } from '../components/query-content.tsx'
 import { showToast } from '../components/toast.tsx'
@@ -61,7 +61,7 @@ export function FileView({ session, path, name, get, close }: FileViewProps) {
     setBusy(true)
     try {
       await upload(session, path, new Blob([text]), replace, () => undefined, left.current.signal)
-      showToast(t('{name} is saved.', { name }))
+      showToast(t('{name} was saved.', { name }))
       await load()
     } catch (error) {
       setChanged(error instanceof FileError && error.exists)
@@ -90,7 +90,7 @@ export function FileView({ session, path, name, get, close }: FileViewProps) {
         />
       )}
       {content?.kind === 'text' && !content.editable && (
-        <p className="soft">{t('It is too large to be edited here, or is no plain text.')}</p>
+        <p className="soft">{t('It is too large to edit here, or is not plain text.')}</p>
       )}
       <p className="says" role="alert">
         {says}
@@ -104,25 +104,19 @@ export function FileView({ session, path, name, get, close }: FileViewProps) {
         {changed && (
           <>
             <Button kind="danger" isPending={busy} onPress={() => save(true)}>
-              {t('Replace it all the same')}
+              {t('Replace it anyway')}
             </Button>
-            <Button kind="quiet" onPress={load}>
-              {t('Read it again')}
-            </Button>
+            <QuietButton onPress={load}>{t('Reload')}</QuietButton>
           </>
         )}
-        <Button kind="quiet" onPress={get}>
-          {t('Download')}
-        </Button>
-        <Button kind="quiet" onPress={close}>
-          {isEdited ? t('Close without saving') : t('Close')}
-        </Button>
+        <QuietButton onPress={get}>{t('Download')}</QuietButton>
+        <QuietButton onPress={close}>{isEdited ? t('Close without saving') : t('Close')}</QuietButton>
       </div>
     </Dialog>
   )
 }
 
-/** Drawn on a canvas: decoded, a picture can do nothing in the page. */
+/** Drawn on a canvas: a decoded picture can do nothing in the page. */
 function Picture({ picture, name }: { picture: ImageBitmap; name: string }) {
   const canvas = useRef<HTMLCanvasElement>(null)
   useEffect(() => {
@@ -149,8 +143,7 @@ async function contentOf(session: string, path: string, signal: AbortSignal): Pr
     if (picture) return { kind: 'picture', picture }
   }
   const bytes = new Uint8Array(await blob.arrayBuffer())
-  if (bytes.includes(0))
-    return { kind: 'other', why: t('This is neither text nor a picture that can be shown.') }
+  if (bytes.includes(0)) return { kind: 'other', why: t('This file cannot be previewed.') }
   const text = new TextDecoder('utf-8', { ignoreBOM: true }).decode(bytes)
   // Saving would damage bytes that are not UTF-8, and line ends that an edited text does not have.
   const whole = !text.includes('\uFFFD') && !text.includes('\r') && bytes.length === size

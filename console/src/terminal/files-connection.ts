@@ -1,19 +1,26 @@
-// Files beside an open terminal (contract/src/terminals.ts describes the messages). Each transfer has a
+// Files next to an open terminal (contract/src/terminals.ts describes the messages). Each transfer has a
 // connection of its own, so that a large one does not block the listing of a folder. Progress counts what the
 // device has taken, not what this page has sent.
-import { mostUntaken_bytes, piece_bytes, type FileNews, type FileRequest } from '@hawser/contract/terminals'
+import { defined } from '@hawser/contract/defined'
+import {
+  mostUntaken_bytes,
+  piece_bytes,
+  terminalPath,
+  type FileNews,
+  type FileRequest,
+} from '@hawser/contract/terminals'
 import { ApiError } from '@hawser/contract/client'
 import { api } from '../api.ts'
 import { UserError } from '../error-text.ts'
-import { OpenError, socketAt } from './connection.ts'
+import { OpenError } from './connection.ts'
+import { webSocketAt } from './terminal-socket.ts'
 import { msg, t } from '../language/language.ts'
 
 export type Folder = FileNews & { kind: 'folder' }
 
-/** A file operation that failed. */
 export class FileError extends UserError {
   override readonly name: string = 'FileTrouble'
-  /** A file of that name exists; the person may choose to replace it. */
+  /** A file of that name exists; the person may replace it. */
   readonly exists: boolean
   constructor(message: string, exists = false) {
     super(message)
@@ -21,14 +28,13 @@ export class FileError extends UserError {
   }
 }
 
-/** The connection broke; the terminal may still be there. */
+/** The connection was lost; the terminal may still be there. */
 class LineLost extends FileError {
   override readonly name = 'LineLost'
 }
 
-const away = msg('The terminal is closed, and with it the access to its files.')
+const away = msg('The terminal is closed, so its files are no longer accessible.')
 
-/** One WebSocket for file operations, read message by message. */
 interface FilesConnection {
   wish(wish: FileRequest): void
   send(bytes: Uint8Array<ArrayBuffer>): void
@@ -38,8 +44,7 @@ interface FilesConnection {
 
 async function openFiles(session: string, signal?: AbortSignal): Promise<FilesConnection> {
   const { token } = (await api.terminals.files({ body: { session } })).body
-  const socket = socketAt(token)
-  socket.binaryType = 'arraybuffer'
+  const socket = webSocketAt(terminalPath, { token })
   const waiting: (FileNews | Uint8Array<ArrayBuffer>)[] = []
   let taker: PromiseWithResolvers<FileNews | Uint8Array<ArrayBuffer>> | undefined
   let over = false
@@ -59,7 +64,7 @@ async function openFiles(session: string, signal?: AbortSignal): Promise<FilesCo
   signal?.addEventListener(
     'abort',
     () => {
-      // Said, so that the server does not wait for the rest.
+      // Sent so that the server does not wait for the rest.
       if (socket.readyState === WebSocket.OPEN) socket.send(JSON.stringify({ kind: 'stop' }))
       socket.close()
     },
@@ -88,15 +93,15 @@ async function openFiles(session: string, signal?: AbortSignal): Promise<FilesCo
   }
 }
 
-/** The next message, which must be of this kind; throws an error message. */
+/** Throws an error message, and for another kind. */
 async function expecting<K extends FileNews['kind']>(
   connection: FilesConnection,
   kind: K,
 ): Promise<FileNews & { kind: K }> {
   const news = await connection.next()
-  if (news instanceof Uint8Array) throw new FileError(t('The server sent something else than was asked for.'))
+  if (news instanceof Uint8Array) throw new FileError(t('The server sent an unexpected response.'))
   if (news.kind === 'error') throw new FileError(t(news.message), news.exists ?? false)
-  if (news.kind !== kind) throw new FileError(t('The server sent something else than was asked for.'))
+  if (news.kind !== kind) throw new FileError(t('The server sent an unexpected response.'))
   return news as FileNews & { kind: K }
 }
 
@@ -110,7 +115,6 @@ export async function listFolder(session: string, path: string): Promise<Folder>
   }
 }
 
-/** Makes a folder, renames or removes. */
 export async function changeFiles(
   session: string,
   wish: FileRequest & { kind: 'make' | 'move' | 'remove' },
@@ -154,7 +158,8 @@ export async function download(
   most_bytes = Infinity,
 ): Promise<ReadFile> {
   const connection = await openFiles(session, signal)
-  const tooLarge = (): FileError => new FileError(t('The file is too large to be shown here: download it.'))
+  const tooLarge = (): FileError =>
+    new FileError(t('The file is too large to show here. Download it instead.'))
   try {
     connection.wish({ kind: 'get', path })
     const { size, changed_at } = await expecting(connection, 'file')
@@ -166,13 +171,13 @@ export async function download(
       if (news instanceof Uint8Array) {
         pieces.push(news)
         got += news.length
-        // A file may grow while it is read, or be one of those that have no size.
+        // A file may grow during the download, or have no size at all.
         if (got > most_bytes) throw tooLarge()
         progress(got, Math.max(size, got))
       } else if (news.kind === 'end') return { blob: new Blob(pieces), size, changed_at }
       else
         throw new FileError(
-          news.kind === 'error' ? t(news.message) : t('The server sent something else than was asked for.'),
+          news.kind === 'error' ? t(news.message) : t('The server sent an unexpected response.'),
         )
     }
   } finally {
@@ -180,26 +185,23 @@ export async function download(
   }
 }
 
-/** An upload may replace nothing, any file, or only the file as it was read. */
+/** Nothing, any file, or only the file as it was read. */
 export type Replace = boolean | { readonly size: number; readonly changed_at: number }
 
 const firstTry_ms = 500
 const lastTry_ms = 8000
-/** Those together take most of a minute. */
+/** These take most of a minute together. */
 const tries = 9
 
-/** Whether trying again may help: the way to the server is broken, or the terminal does not go on yet. */
+/** Whether trying again may help: the server cannot be reached, or the terminal is not back yet. */
 function mayPass(error: unknown): boolean {
   if (error instanceof ApiError) return error.status === 404 || error.status === 429 || error.status >= 500
   if (error instanceof LineLost || error instanceof OpenError) return true
-  // A DOMException is about the file that is to be read.
+  // A DOMException is about the file to read.
   return !(error instanceof UserError) && !(error instanceof DOMException)
 }
 
-/**
- * Uploads a file. A connection that breaks is made anew, later each time, and the upload goes on. Closing the
- * terminal stops it.
- */
+/** A lost connection is retried, later each time, and the upload continues. Closing the terminal stops it. */
 export async function upload(
   session: string,
   path: string,
@@ -213,7 +215,7 @@ export async function upload(
   let wait_ms = firstTry_ms
   let furthest = 0
   const goesOn: Progress = (bytes, of) => {
-    // A link that carries the same bytes again and again is not better.
+    // Sending the same bytes again is no progress.
     if (bytes > furthest) {
       furthest = bytes
       left = tries
@@ -229,21 +231,15 @@ export async function upload(
       if (!mayPass(error) || left === 0) throw error
       left -= 1
       await waited(wait_ms, signal)
+      signal.throwIfAborted()
       wait_ms = Math.min(lastTry_ms, wait_ms * 2)
     }
 }
 
-const waited = async (ms: number, signal: AbortSignal): Promise<void> =>
-  new Promise((resolve, reject) => {
-    const timer = setTimeout(resolve, ms)
-    signal.addEventListener(
-      'abort',
-      () => {
-        clearTimeout(timer)
-        reject(signal.reason as Error)
-      },
-      { once: true },
-    )
+const waited = async (ms: number, signal: AbortSignal): Promise<unknown> =>
+  new Promise((resolve) => {
+    setTimeout(resolve, ms)
+    signal.addEventListener('abort', resolve, { once: true })
   })
 
 async function uploadOnce(
@@ -262,7 +258,7 @@ async function uploadOnce(
       path,
       size: file.size,
       replace: replace !== false,
-      ...(typeof replace === 'object' ? { expected: replace } : {}),
+      ...defined({ expected: typeof replace === 'object' ? replace : undefined }),
       upload: id,
     })
     const { from } = await expecting(connection, 'ready')

@@ -19,9 +19,9 @@ import {
 import { msg, t } from '../language/language.ts'
 
 export interface PrivateKey {
-  /** The public key as it is registered with the namespace: type and base64. */
+  /** As registered with the namespace: type and base64. */
   readonly line: string
-  /** Signs a login, after checking that the challenge is one. */
+  /** Signs a login, after checking the challenge. */
   sign(challenge: Uint8Array, user: string): Promise<Uint8Array>
 }
 
@@ -31,10 +31,10 @@ export class KeyError extends UserError {
 }
 
 const locked = msg(
-  'This key is protected by a passphrase, which the browser cannot open. Use your SSH client, or a key without one.',
+  'This key is protected by a passphrase, which is not supported in the browser. Use your SSH client or a key without a passphrase.',
 )
 const unreadable = msg(
-  'This is not a private key that the browser can read: give the whole file, from -----BEGIN to END-----.',
+  'This is not a private key that the browser can read. Provide the whole file, from -----BEGIN to END-----.',
 )
 
 const oid = {
@@ -79,7 +79,6 @@ type Algorithm =
   | typeof rsaAlgorithm
   | { readonly name: 'ECDSA'; readonly namedCurve: Curve['jwk'] }
   | { readonly name: 'Ed25519' }
-/** The members of a JSON Web Key that are used. */
 type Jwk = Partial<
   Record<'kty' | 'crv' | 'n' | 'e' | 'd' | 'p' | 'q' | 'dp' | 'dq' | 'qi' | 'x' | 'y', string>
 >
@@ -89,7 +88,7 @@ const rsaAlgorithm = { name: 'RSASSA-PKCS1-v1_5', hash: 'SHA-512' } as const
 export async function readPrivateKey(text: string): Promise<PrivateKey> {
   // Browsers offer WebCrypto only to pages that came over HTTPS.
   if (!globalThis.crypto?.subtle)
-    throw new KeyError(t('The browser signs with keys only on pages that came over HTTPS. Use a password.'))
+    throw new KeyError(t('Browsers only sign with keys on HTTPS pages. Use a password.'))
   const jwk = await jwkOf(text).catch((error: unknown) => {
     throw error instanceof KeyError ? error : new KeyError(t(unreadable), { cause: error })
   })
@@ -110,7 +109,7 @@ async function jwkOf(text: string): Promise<Jwk> {
     if (curve) return readPkcs8(wrapped(joined(oid.ec, curve.oid), bytes))
   }
   if (/^(ssh-|ecdsa-)\S+ /.test(text.trim()))
-    throw new KeyError(t('This is the public half of a key. The private half is in the file without .pub.'))
+    throw new KeyError(t('This is a public key. The private key is in the file without .pub.'))
   throw new KeyError(t(unreadable))
 }
 
@@ -129,14 +128,14 @@ async function readPkcs8(bytes: Uint8Array<ArrayBuffer>): Promise<Jwk> {
         : indexOf(head, oid.ed25519) !== -1
           ? { name: 'Ed25519' }
           : undefined
-  if (!algorithm) throw new KeyError(t('Keys of this kind cannot be used: take RSA, ECDSA or Ed25519.'))
+  if (!algorithm) throw new KeyError(t('This type of key is not supported. Use RSA, ECDSA or Ed25519.'))
   const key = await crypto.subtle.importKey('pkcs8', bytes, algorithm, true, ['sign'])
   const jwk: Jwk = await crypto.subtle.exportKey('jwk', key)
   // Drop `key_ops` and the like, which would restrict the key made from it.
   return Object.fromEntries(parts.flatMap((name) => (jwk[name] === undefined ? [] : [[name, jwk[name]]])))
 }
 
-/** Reads OpenSSH's own format, which its file PROTOCOL.key describes. */
+/** OpenSSH's file PROTOCOL.key describes the format. */
 function readOpenSsh(bytes: Uint8Array): Jwk {
   const reader = new Reader(bytes)
   if (!same(reader.take(15), new TextEncoder().encode('openssh-key-v1\0'))) throw new KeyError(t(unreadable))
@@ -144,7 +143,8 @@ function readOpenSsh(bytes: Uint8Array): Jwk {
   reader.string()
   reader.string()
   if (cipher !== 'none') throw new KeyError(t(locked))
-  if (reader.uint32() !== 1) throw new KeyError(t('The file holds several keys; give one with one.'))
+  if (reader.uint32() !== 1)
+    throw new KeyError(t('The file contains several keys. Use a file with a single key.'))
   reader.string()
   const secret = new Reader(reader.string())
   secret.take(8)
@@ -177,8 +177,7 @@ function readOpenSsh(bytes: Uint8Array): Jwk {
     }
   }
   const curve = curves.find(({ ssh }) => type === `ecdsa-sha2-${ssh}`)
-  if (!curve)
-    throw new KeyError(t('Keys of this kind cannot be used in a browser: take RSA, ECDSA or Ed25519.'))
+  if (!curve) throw new KeyError(t('Browsers do not support this type of key. Use RSA, ECDSA or Ed25519.'))
   secret.string()
   const point = secret.string()
   const [x, y] = [point.subarray(1, 1 + curve.bytes), point.subarray(1 + curve.bytes)]
@@ -221,7 +220,7 @@ async function keyFrom(jwk: Jwk): Promise<PrivateKey> {
     async sign(challenge, user) {
       const expected = type === 'ssh-ed25519' || curve ? type : 'rsa-sha2-512'
       if (!isLogin(challenge, user, expected, blob))
-        throw new KeyError(t('The server asked for a signature that is not for this login.'))
+        throw new KeyError(t('The server requested a signature that does not belong to this login.'))
       const bytes = new Uint8Array(challenge)
       const made = new Uint8Array(
         await crypto.subtle.sign(curve ? { name: 'ECDSA', hash: curve.hash } : algorithm.name, key, bytes),
@@ -232,7 +231,7 @@ async function keyFrom(jwk: Jwk): Promise<PrivateKey> {
   }
 }
 
-/** Whether the challenge is a login as in RFC 4252 section 7, and nothing else. */
+/** Whether the challenge is a login of RFC 4252 section 7, and nothing else. */
 function isLogin(challenge: Uint8Array, user: string, algorithm: string, blob: Uint8Array): boolean {
   const expected = joined(
     Uint8Array.of(50),

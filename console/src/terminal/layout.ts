@@ -3,7 +3,7 @@
 
 export type Direction = 'row' | 'column'
 
-/** A pane by its id, or two parts beside each other (`row`) or below each other (`column`). */
+/** A pane by its id, or two parts next to each other (`row`) or below each other (`column`). */
 export type Layout =
   | number
   | {
@@ -21,11 +21,11 @@ export interface Rectangle {
   readonly height: number
 }
 
-/** The border between two parts, which can be moved. */
+/** A border that can be moved. */
 export interface Border extends Rectangle {
   readonly direction: Direction
   readonly share: number
-  /** Which of the two parts to go into, from the top of the tree. */
+  /** From the top of the tree, which of the two parts to enter. */
   readonly path: readonly (0 | 1)[]
   /** The place of both parts together. */
   readonly around: Rectangle
@@ -41,7 +41,7 @@ export function split(layout: Layout, id: number, direction: Direction, added: n
   return { ...layout, parts: [split(first, id, direction, added), split(second, id, direction, added)] }
 }
 
-/** The layout without this pane; undefined if it was the only one. */
+/** Undefined: it was the only pane. */
 export function without(layout: Layout, id: number): Layout | undefined {
   if (typeof layout === 'number') return layout === id ? undefined : layout
   const [first, second] = layout.parts.map((part) => without(part, id))
@@ -93,7 +93,7 @@ export function rectangles(layout: Layout): {
 
 const deepest = 8
 
-/** The layout with other ids, without panes that get none; undefined: nothing is left, or it is no layout. */
+/** With other ids, without panes that get none; undefined: nothing is left, or it is no layout. */
 export function relabelled(
   given: unknown,
   ids: ReadonlyMap<number, number>,

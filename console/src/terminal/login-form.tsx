@@ -1,8 +1,8 @@
 // The login to a device: the user there, and a password or a private key whose public half is registered with
 // the namespace. The key is read in the browser and never leaves it.
 import { useRef, useState } from 'react'
-import { Button } from '../components/button.tsx'
-import { Area, Choice, Field, Form } from '../components/form.tsx'
+import { SmallButton } from '../components/button.tsx'
+import { Area, Choice, Field, Form, verbatim } from '../components/form.tsx'
 import { showToast } from '../components/toast.tsx'
 import { readPrivateKey } from './keys.ts'
 import type { TerminalLogin } from './connection.ts'
@@ -11,13 +11,12 @@ import { t } from '../language/language.ts'
 /** Larger files are no private keys. */
 const longest_bytes = 64 * 1024
 
-export function LoginForm({
-  device,
-  open,
-}: {
+interface LoginFormProps {
   device: string
   open: (login: TerminalLogin) => Promise<void>
-}) {
+}
+
+export function LoginForm({ device, open }: LoginFormProps) {
   const [way, setWay] = useState('password')
   const [key, setKey] = useState('')
   const file = useRef<HTMLInputElement>(null)
@@ -36,10 +35,8 @@ export function LoginForm({
         defaultValue="root"
         required
         maxLength={128}
-        autoCapitalize="none"
-        autoComplete="off"
-        spellCheck={false}
-        wrong={t('Which user should it be?')}
+        {...verbatim}
+        wrong={t('Enter the user on the device.')}
       />
       <Choice
         label={t('Log in with')}
@@ -61,7 +58,7 @@ export function LoginForm({
           required
           maxLength={1024}
           autoComplete="new-password"
-          wrong={t('The password of the user on the device is needed.')}
+          wrong={t('Enter the password of the user on the device.')}
         />
       ) : (
         <>
@@ -76,15 +73,15 @@ export function LoginForm({
             spellCheck={false}
             autoComplete="off"
             hint={t(
-              'It signs in this browser and is not sent. Its public half must be among the public keys of the namespace.',
+              'The key signs in this browser and is never sent. Its public key must be registered in the namespace.',
             )}
-            wrong={t('Paste the key, or choose its file.')}
+            wrong={t('Paste the key or choose its file.')}
           />
           <input
             ref={file}
             type="file"
             hidden
-            aria-label={t('File of the private key')}
+            aria-label={t('Private key file')}
             onChange={(event) => {
               const [chosen] = event.currentTarget.files ?? []
               event.currentTarget.value = ''
@@ -93,9 +90,7 @@ export function LoginForm({
             }}
           />
           <div className="choices">
-            <Button kind="quiet" small onPress={() => file.current?.click()}>
-              {t('Choose a file …')}
-            </Button>
+            <SmallButton onPress={() => file.current?.click()}>{t('Choose a file …')}</SmallButton>
           </div>
         </>
       )}

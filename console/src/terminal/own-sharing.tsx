@@ -1,7 +1,7 @@
 // Others in a terminal of one's own: who asks to type, with the buttons that answer, and who is there, with
-// those that take the keyboard back. It never takes the focus: what is being typed goes on to the terminal.
+// those that take the keyboard back. It never takes the focus: what is being typed continues to the terminal.
 import type { OwnerMessage, OwnPresence } from '@hawser/contract/sharing'
-import { Button } from '../components/button.tsx'
+import { Button, SmallButton } from '../components/button.tsx'
 import { t, tn } from '../language/language.ts'
 import { Driving, HandOver, nameOf, SizeChoice, stateOf } from '../player/sharing-panel.tsx'
 
@@ -24,7 +24,7 @@ export function OwnSharing({ shared, decide }: OwnSharingProps) {
         {people}
       </section>
     )
-  // Those who only watch do not make the screen smaller.
+  // Viewers do not make the screen smaller.
   return (
     <details className="terminal-people quiet">
       <summary>{tn(others.length, '{count} watches', '{count} watch')}</summary>
@@ -47,21 +47,21 @@ function People({ presence, decide }: Pick<OwnSharingProps, 'decide'> & { presen
             <Button small onPress={() => decide({ kind: 'allow', channel, who: one.id })}>
               {t('Allow {name} to type', { name: one.name })}
             </Button>
-            <Button kind="quiet" small onPress={() => decide({ kind: 'refuse', channel, who: one.id })}>
+            <SmallButton onPress={() => decide({ kind: 'refuse', channel, who: one.id })}>
               {t('Refuse')}
-            </Button>
+            </SmallButton>
           </p>
         ))}
       </div>
-      <ul aria-label={t('Who is there')}>
+      <ul aria-label={t('Participants')}>
         {others.map((one) => (
           <li key={one.id} className="acts">
             {nameOf(one, 0)}: {stateOf(one, presence)}
             <HandOver to={one} presence={presence} say={say} />
             {one.state === 'typing' && (
-              <Button kind="quiet" small onPress={() => decide({ kind: 'dismiss', channel, who: one.id })}>
-                {t('{name}: back to watching', { name: one.name })}
-              </Button>
+              <SmallButton onPress={() => decide({ kind: 'dismiss', channel, who: one.id })}>
+                {t('Make {name} read-only', { name: one.name })}
+              </SmallButton>
             )}
           </li>
         ))}
@@ -78,5 +78,5 @@ function People({ presence, decide }: Pick<OwnSharingProps, 'decide'> & { presen
 
 const asksOf = ({ name, invited_by: by }: OwnPresence['people'][number]): string =>
   by === undefined
-    ? t('{name} asks to type here.', { name })
-    : t('{name}, invited by {by}, asks to type here.', { name, by })
+    ? t('{name} wants to type here.', { name })
+    : t('{name}, invited by {by}, wants to type here.', { name, by })

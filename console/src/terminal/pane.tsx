@@ -6,10 +6,9 @@ import { ApiError } from '@hawser/contract/client'
 import type { OwnerMessage, OwnPresence } from '@hawser/contract/sharing'
 import { api } from '../api.ts'
 import { auth } from '../auth.ts'
-import { errorText } from '../error-text.ts'
-import { Button } from '../components/button.tsx'
+import { Button, SmallButton } from '../components/button.tsx'
 import { Loading } from '../components/query-content.tsx'
-import { showToast } from '../components/toast.tsx'
+import { attempt } from '../namespace-query.ts'
 import {
   attachConnection,
   openConnection,
@@ -24,17 +23,15 @@ import { usePreferences } from './preferences.ts'
 import { likelySize, openScreen, type Screen, type Shortcut } from './screen.ts'
 import { t } from '../language/language.ts'
 
-/** The news that a pane gives of itself. */
 export interface PaneNews {
   readonly user: string
   readonly live: boolean
-  /** The login that the pane used. */
+  /** The login of the pane. */
   readonly login?: TerminalLogin | undefined
-  /** Also while its connection is lost and tried again. */
+  /** Also while its connection is lost and retried. */
   readonly session?: string | undefined
 }
 
-/** The actions of the toolbar on a pane. */
 export interface PaneHandle {
   screen(): Screen | undefined
   disconnect(): void
@@ -42,9 +39,9 @@ export interface PaneHandle {
 
 interface PaneProps {
   device: string
-  /** Logs in with this at once, without asking. */
+  /** Logs in with this, without asking. */
   given: TerminalLogin | undefined
-  /** Continues this session at once. */
+  /** Continues this session, without asking. */
   attach: string | undefined
   finding: boolean
   stopFinding: () => void
@@ -57,10 +54,10 @@ interface PaneProps {
 
 type State = {
   readonly connection: TerminalConnection
-  /** Undefined where a session was continued. */
+  /** Undefined: a session was continued. */
   readonly login: TerminalLogin | undefined
   readonly ended?: string
-  /** A connection that is `lost` is tried again. */
+  /** A `lost` connection is retried. */
   readonly how?: Ending
 }
 
@@ -91,7 +88,7 @@ export function TerminalPane(props: PaneProps) {
   }
   async function quietly(work: () => Promise<void>): Promise<void> {
     setBusy(true)
-    await work().catch((error: unknown) => showToast(errorText(error)))
+    await attempt(work)
     setBusy(false)
   }
   useEffect(() => {
@@ -104,7 +101,7 @@ export function TerminalPane(props: PaneProps) {
     const session = how === 'lost' ? state?.connection.session : undefined
     change({ user, live: false, login: state?.login, session })
   }
-  /** The session goes on here, on the screen that was there. */
+  /** Continues the session on the same screen. */
   function goOn(connection: TerminalConnection): void {
     screen.current?.clear()
     begin(connection, state?.login, user)
@@ -128,7 +125,7 @@ export function TerminalPane(props: PaneProps) {
   current.current = state?.connection
   useEffect(() => {
     handle({ screen: () => screen.current, disconnect: () => current.current?.close() })
-    // Whoever signs out leaves nothing behind; after a reload the session is continued.
+    // Signing out leaves nothing behind; after a reload the session continues.
     const onUnload = (): void => {
       if (auth.token() === '') current.current?.close()
     }
@@ -142,7 +139,7 @@ export function TerminalPane(props: PaneProps) {
 
   const decide = (decision: OwnerMessage): void => {
     state?.connection.decide(decision)
-    // The button that had the focus is most often gone then. A choice of the size may be made with more than one key.
+    // The focused button is usually gone then. A choice of the size may take several keys.
     if (decision.kind !== 'size') screen.current?.focus()
   }
 
@@ -155,39 +152,16 @@ export function TerminalPane(props: PaneProps) {
   return (
     <div className="terminal" ref={whole}>
       {!live && (
-        <div className="terminal-ended" role="alert">
-          <p>
-            {state.ended} {isLost && t('Trying to continue the session …')}
-          </p>
-          <div className="acts">
-            {state.how === 'moved' && (
-              <Button
-                small
-                isPending={busy}
-                onPress={() =>
-                  quietly(async () => goOn(await attachConnection(state.connection.session, size())))
-                }
-              >
-                {t('Continue here')}
-              </Button>
-            )}
-            {state.login && (
-              <Button small isPending={busy} onPress={() => quietly(async () => open(state.login!))}>
-                {state.how === 'over' ? t('Reconnect') : t('New session')}
-              </Button>
-            )}
-            <Button
-              kind="quiet"
-              small
-              onPress={() => {
-                setState(undefined)
-                change({ user: '', live: false })
-              }}
-            >
-              {t('Log in again')}
-            </Button>
-          </div>
-        </div>
+        <Ended
+          state={state}
+          busy={busy}
+          goOnHere={() => quietly(async () => goOn(await attachConnection(state.connection.session, size())))}
+          reconnect={(login) => quietly(async () => open(login))}
+          logInAgain={() => {
+            setState(undefined)
+            change({ user: '', live: false })
+          }}
+        />
       )}
       {finding && (
         <Find find={(text, back) => screen.current?.find(text, back) ?? false} close={stopFinding} />
@@ -206,6 +180,38 @@ export function TerminalPane(props: PaneProps) {
   )
 }
 
+interface EndedProps {
+  state: State
+  busy: boolean
+  goOnHere: () => Promise<void>
+  reconnect: (login: TerminalLogin) => Promise<void>
+  logInAgain: () => void
+}
+
+/** After the end of a connection: the sentence, and the ways to go on. */
+function Ended({ state: { ended, how, login }, busy, goOnHere, reconnect, logInAgain }: EndedProps) {
+  return (
+    <div className="terminal-ended" role="alert">
+      <p>
+        {ended} {how === 'lost' && t('Continuing the session …')}
+      </p>
+      <div className="acts">
+        {how === 'moved' && (
+          <Button small isPending={busy} onPress={goOnHere}>
+            {t('Continue here')}
+          </Button>
+        )}
+        {login && (
+          <Button small isPending={busy} onPress={() => reconnect(login)}>
+            {how === 'over' ? t('Reconnect') : t('New session')}
+          </Button>
+        )}
+        <SmallButton onPress={logInAgain}>{t('Log in again')}</SmallButton>
+      </div>
+    </div>
+  )
+}
+
 /** An answer of the server; without one, the way there is still broken. */
 function isFinal(error: unknown): boolean {
   if (error instanceof OpenError) return error.how !== 'lost'
@@ -215,7 +221,7 @@ function isFinal(error: unknown): boolean {
 const firstTry_ms = 500
 const lastTry_ms = 15_000
 
-/** Tries until the session goes on or is known to be over; returns what stops that. */
+/** Retries until the session continues or is over; returns what stops that. */
 function continued(
   attach: () => Promise<TerminalConnection>,
   goesOn: (connection: TerminalConnection) => void,
@@ -242,7 +248,7 @@ function continued(
       trying = false
     }
   }
-  // A laptop that wakes up does not wait for the next turn.
+  // A laptop that wakes up retries at once.
   const now = (): void => void attempt()
   addEventListener('online', now)
   document.addEventListener('visibilitychange', now)
@@ -265,7 +271,7 @@ interface ScreenHostProps {
   latency: (ms: number) => void
 }
 
-/** Holds the screen. A new connection keeps the screen, so that earlier output can still be read. */
+/** A new connection keeps the screen, so that earlier output stays readable. */
 function ScreenHost({ connection, shown, ...all }: ScreenHostProps) {
   const preferences = usePreferences()
   const place = useRef<HTMLDivElement>(null)
@@ -341,15 +347,11 @@ function Find({ find, close }: { find: (text: string, back: boolean) => boolean;
       <Button kind="quiet" small type="submit">
         {t('Above')}
       </Button>
-      <Button kind="quiet" small onPress={() => look(false)}>
-        {t('Below')}
-      </Button>
+      <SmallButton onPress={() => look(false)}>{t('Below')}</SmallButton>
       <span role="status" className="soft">
         {none ? t('Not found') : ''}
       </span>
-      <Button kind="quiet" small onPress={close}>
-        {t('Done')}
-      </Button>
+      <SmallButton onPress={close}>{t('Done')}</SmallButton>
     </form>
   )
 }

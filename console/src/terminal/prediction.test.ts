@@ -8,7 +8,7 @@ type Echo = 'all' | 'none' | 'stars'
 
 const cols = 60
 
-/** A screen that knows letters, line ends, backspace and the alternate screen. */
+/** With letters, line ends, backspace and the alternate screen. */
 class Model implements Grid {
   readonly cols = cols
   isPlain = true
@@ -31,7 +31,7 @@ class Model implements Grid {
         this.at += 1
       }
   }
-  /** The last line with what is drawn over it. */
+  /** The last line with the overlay. */
   seen(overlay: { line: number; column: number; text: string } | undefined): string {
     const row = this.rows.at(-1)!
     if (!overlay) return row.trimEnd()
@@ -40,7 +40,7 @@ class Model implements Grid {
   }
 }
 
-/** A program on the device. Each line is read with the next echo of its list. */
+/** A program on the device. Each line is read with the next echo mode of its list. */
 class Program {
   line = ''
   count = 0
@@ -80,7 +80,7 @@ class World {
   readonly program: Program
   oneWay_ms: number
   #onWay: { at: number; act: () => void }[] = []
-  /** Called whenever something may have become visible. */
+  /** Called when something may have become visible. */
   look = (): void => undefined
 
   constructor(echoes: readonly Echo[], oneWay_ms: number) {

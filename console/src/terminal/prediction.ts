@@ -12,21 +12,21 @@
 /** The part of the screen that a prediction needs. */
 export interface Grid {
   readonly cols: number
-  /** Whether it is the normal screen of a shell, and no program that fills the screen. */
+  /** The normal screen of a shell, without a full-screen program. */
   readonly isPlain: boolean
-  /** Lines are counted from the oldest one that can be scrolled to. */
+  /** Lines are counted from the top of the scrollback. */
   cursor(): { readonly line: number; readonly column: number }
-  /** The text of a line from a column on, without the blanks at its end. */
+  /** From a column on, without trailing blanks. */
   text(line: number, from: number): string
 }
 
-/** A guess that is drawn over the screen. */
+/** Drawn over the screen. */
 export interface Overlay {
   readonly line: number
   readonly column: number
-  /** Blanks cover what was removed. */
+  /** Blanks cover removed letters. */
   readonly text: string
-  /** Where the cursor will be. */
+  /** The future place of the cursor. */
   readonly cursor: number
 }
 
@@ -36,26 +36,22 @@ export interface Prediction {
   /** Output was drawn, or time has passed. */
   update(): void
   overlay(): Overlay | undefined
-  /** Whether echoes are expected. */
   readonly isWaiting: boolean
-  /** How long an echo takes; undefined until one was seen. */
+  /** Undefined: no echo was seen yet. */
   readonly roundTrip_ms: number | undefined
   enable(on: boolean): void
 }
 
-/** Guesses are shown when echoes take longer than the first, until they take less than the second. */
+/** Guesses appear when echoes take longer than the first, until they take less than the second. */
 export const slow_ms = 150
 const fast_ms = 100
-/** The time that an echo is assumed to take until the first one was seen. */
+/** Assumed until the first echo was seen. */
 const likely_ms = 300
-/**
- * An echo that takes so much longer than others perhaps does not come: what was guessed is no longer shown.
- */
+/** An echo that takes this many times longer than others may never come: the guess is hidden. */
 const patience = 4
 const leastPatience_ms = 1_000
-/** No echo is awaited for longer. */
 const longest_ms = 15_000
-/** So many different letters must be echoed: one could be the star that stands for a letter of a password. */
+/** Different letters with an echo: a single one could be the star that stands for a letter of a password. */
 const fewEchoed = 2
 const most = 200
 
@@ -71,14 +67,14 @@ interface Run {
   base: string
   states: State[]
   readonly echoed: Set<string>
-  /** A key of unknown effect followed: nothing is added any more. */
+  /** A key of unknown effect followed: the run takes no more letters. */
   closed: boolean
 }
 
 const isLetter = (text: string): boolean => /^[\u0020-\u007e\u00a1-\u00ac\u00ae-\u024f]$/.test(text)
 const erase = '\u007f'
 
-/** How many letters two texts have in common at their start. */
+/** Common letters at the start. */
 function sameStart(a: string, b: string): number {
   let same = 0
   while (same < a.length && a[same] === b[same]) same += 1
@@ -108,8 +104,8 @@ export function prediction(grid: Grid, now: () => number): Prediction {
   function confirm(current: Run): void {
     const { states } = current
     const since = now() - usual_ms() * 0.6
-    // A key that was just typed cannot be echoed yet, though the screen may look like it, as after a letter
-    // that was typed and removed.
+    // The echo of a new key is not due yet, though the screen may look like it, as after a letter that was
+    // typed and removed.
     const due = states.findLastIndex((state) => state.typed_at <= since && shows(current, state.text))
     const at =
       due >= 0 || shows(current, current.base) ? due : states.findIndex(({ text }) => shows(current, text))
@@ -118,7 +114,7 @@ export function prediction(grid: Grid, now: () => number): Prediction {
       return
     }
     const { text, typed_at } = states[at]!
-    // Only what can be seen is evidence: a letter that was typed and removed was perhaps never echoed.
+    // Only visible letters are evidence: a removed one was perhaps never echoed.
     const evidence = text.slice(sameStart(text, current.base))
     for (const letter of evidence) current.echoed.add(letter)
     if (evidence !== '') measured(now() - typed_at)
@@ -131,13 +127,13 @@ export function prediction(grid: Grid, now: () => number): Prediction {
     if (!grid.isPlain) return void (run = undefined)
     if (run.states.length > 0) confirm(run)
     const waited_ms = run?.states[0] ? now() - run.states[0].typed_at : 0
-    // Its echo may still come, and then tells how slow the link is.
+    // The echo may still come, and shows how slow the link is.
     if (waited_ms > Math.max(leastPatience_ms, usual_ms() * patience)) run?.echoed.clear()
     if (waited_ms > longest_ms) run = undefined
     if (run?.closed && run.states.length === 0) run = undefined
   }
 
-  /** The run that a key may be added to; undefined where nothing can be guessed. */
+  /** For the next key; undefined: nothing can be guessed. */
   function open(): Run | undefined {
     if (run) return run.closed ? undefined : run
     const { line, column } = grid.cursor()
@@ -150,14 +146,14 @@ export function prediction(grid: Grid, now: () => number): Prediction {
     const current = open()
     if (!current) return false
     const text = current.states.at(-1)?.text ?? current.base
-    // Between the keys the line may have got something behind the cursor.
+    // The line may have changed behind the cursor between the keys.
     if (current.states.length === 0 && (!shows(current, text) || behind(current, text))) return false
     if (key === erase) {
       if (text === '') return false
       current.states.push({ text: text.slice(0, -1), typed_at: now() })
       return true
     }
-    // At the end of a line the cursor behaves in ways of its own.
+    // At the end of a line the cursor behaves differently.
     if (!isLetter(key) || current.column + text.length + 1 >= grid.cols || current.states.length >= most)
       return false
     current.states.push({ text: text + key, typed_at: now() })
@@ -170,7 +166,7 @@ export function prediction(grid: Grid, now: () => number): Prediction {
     typed(text) {
       update()
       if (guess(text)) return
-      // Guesses that are shown stay until their echo comes.
+      // Shown guesses stay until their echo comes.
       if (run && run.states.length > 0) run.closed = true
       else run = undefined
     },

@@ -7,7 +7,7 @@ export interface Preferences {
   readonly pixels: number
   /** A selection is copied at once. */
   readonly copyOnSelect: boolean
-  /** On slow links, typed letters are shown before the device has echoed them. */
+  /** On slow links, typed letters appear before their echo. */
   readonly predict: boolean
 }
 

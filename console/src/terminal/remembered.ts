@@ -14,7 +14,7 @@ export interface RememberedTab {
 const keyOf = (device: string): string => `hawser.terminals.${device}`
 const most = 12
 
-/** The tabs to continue: those that were open before a reload, or the session that a link names. */
+/** Tabs from before a reload, or the session of a link. */
 export function openBefore(device: string): readonly RememberedTab[] {
   const before = reloaded(device)
   const asked = new URLSearchParams(location.search).get('continue') ?? ''
@@ -24,7 +24,7 @@ export function openBefore(device: string): readonly RememberedTab[] {
 }
 
 function reloaded(device: string): readonly RememberedTab[] {
-  // A tab of the browser that was duplicated has a copy, but the sessions stay where they are.
+  // A duplicated tab of the browser has a copy, but the sessions stay where they are.
   const [how] = performance.getEntriesByType('navigation') as PerformanceNavigationTiming[]
   const kept = sessionStorage.getItem(keyOf(device)) ?? '[]'
   sessionStorage.removeItem(keyOf(device))
@@ -56,12 +56,12 @@ function readTab(given: unknown): RememberedTab[] {
 
 export function useRemembered(device: string, tabs: readonly RememberedTab[]): void {
   const text = JSON.stringify(tabs.filter(({ panes }) => panes.length > 0))
-  // A link is good once: a page that is opened again must not take the session from where it is then.
+  // A link works once: a reopened page must not take the session from another place.
   useEffect(() => {
     if (new URLSearchParams(location.search).has('continue'))
       history.replaceState(history.state, '', location.pathname)
   }, [device])
   useEffect(() => sessionStorage.setItem(keyOf(device), text), [device, text])
-  // Left by a link, its terminals are closed; a reload does not come by here.
+  // Leaving by a link closes the terminals; a reload does not run this.
   useEffect(() => () => sessionStorage.removeItem(keyOf(device)), [device])
 }

@@ -5,7 +5,7 @@ import { useEffect, type RefObject } from 'react'
 
 const least_pixels = 320
 const below_pixels = 16
-/** If more than this is missing at the bottom, a keyboard is there, and not a bar of the browser. */
+/** If more is missing at the bottom, it is a keyboard, not a bar of the browser. */
 const keyboard_pixels = 120
 
 export function useRoom(element: RefObject<HTMLElement | null>): void {

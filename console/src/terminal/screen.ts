@@ -10,7 +10,7 @@ import type { Preferences } from './preferences.ts'
 import { themeOf } from './themes.ts'
 import { t } from '../language/language.ts'
 
-/** Keys that phones do not have. */
+/** Keys that phones lack. */
 export type ExtraKey =
   | 'escape'
   | 'tab'
@@ -23,12 +23,11 @@ export type ExtraKey =
   | 'pageUp'
   | 'pageDown'
 
-/** Keys that change the next one. */
 export type Modifier = 'ctrl' | 'alt'
 
 export interface Screen extends Disposable {
   write(bytes: Uint8Array | string, done?: () => void): void
-  /** Forgets what it showed, before a session that goes on is drawn anew. */
+  /** Clears the screen before a continued session is redrawn. */
   clear(): void
   focus(): void
   readonly size: Size
@@ -37,7 +36,7 @@ export interface Screen extends Disposable {
   selection(): string
   paste(text: string): void
   press(key: ExtraKey): void
-  /** Types what is on no keyboard of a phone. */
+  /** For keys that phones lack. */
   type(text: string): void
   /** Changes the next typed letter; undefined: none. */
   hold(modifier: Modifier | undefined): void
@@ -49,15 +48,13 @@ export interface ScreenEvents {
   typed(text: string): void
   resized(size: Size): void
   /**
-   * Ctrl+Shift+C, F and X: in a terminal the keys without Shift belong to the program, and Tab too, so that X
-   * is the way out for the keyboard.
+   * Ctrl+Shift+C, F and X: in a terminal the keys without Shift belong to the program, and so does Tab, hence
+   * X leaves the terminal.
    */
   shortcut(name: Shortcut): void
-  /** The held key was used. */
   released(): void
-  /** The selected text is to be copied. */
+  /** Text to be copied was selected. */
   selected(text: string): void
-  /** How long an echo takes. */
   latency(ms: number): void
 }
 
@@ -161,9 +158,7 @@ export function openScreen(place: HTMLElement, events: ScreenEvents, first: Pref
   }
 }
 
-/**
- * xterm would repeat these as often as a device says, one by one, and the page would stand still for hours.
- */
+/** xterm would repeat these one by one, as often as a device demands, and stall the page for hours. */
 function ignoreLongRepeats(terminal: Terminal): void {
   const ignoreAbove = (finals: string, most: () => number): void => {
     for (const final of finals)
@@ -173,7 +168,7 @@ function ignoreLongRepeats(terminal: Terminal): void {
   ignoreAbove('bIZ', () => terminal.cols)
 }
 
-/** The text that a letter becomes with Ctrl or Alt. */
+/** With Ctrl or Alt. */
 function modified(text: string, modifier: Modifier): string {
   if (modifier === 'alt') return `\u001b${text}`
   if (text === ' ') return '\0'
@@ -190,7 +185,7 @@ const cursorKeys: Partial<Record<ExtraKey, string>> = {
   end: 'F',
 }
 
-/** The sequence that a key sends; programs may ask for another form of the arrows. */
+/** Programs may ask for another form of the arrows. */
 function sequenceOf(key: ExtraKey, isApplication: boolean): string {
   const letter = cursorKeys[key]
   if (letter !== undefined) return `\u001b${isApplication ? 'O' : '['}${letter}`
@@ -199,7 +194,7 @@ function sequenceOf(key: ExtraKey, isApplication: boolean): string {
   return key === 'tab' ? '\t' : '\u001b'
 }
 
-/** An estimate of the size, before there is a screen to measure. */
+/** Before there is a screen to measure. */
 export function likelySize(place: HTMLElement | null, pixels: number): Size {
   const { clientWidth = 0, clientHeight = 0 } = place ?? {}
   const bounded = (count: number): number => Math.max(20, Math.min(500, Math.floor(count)))

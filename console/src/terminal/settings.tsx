@@ -4,12 +4,24 @@ import { Button } from '../components/button.tsx'
 import { fontSizes, prefer, usePreferences } from './preferences.ts'
 import { themeNames, themeWords, type ThemeName } from './themes.ts'
 import { rich, t } from '../language/language.ts'
+import { Options } from '../components/form.tsx'
 
 export function Settings() {
-  const { theme, pixels, copyOnSelect, predict } = usePreferences()
+  const preferences = usePreferences()
+  const { theme, pixels } = preferences
   const id = useId()
+  const tick = (name: 'copyOnSelect' | 'predict', text: string) => (
+    <label className="tick">
+      <input
+        type="checkbox"
+        checked={preferences[name]}
+        onChange={(event) => prefer({ [name]: event.currentTarget.checked })}
+      />
+      {text}
+    </label>
+  )
   return (
-    <div className="terminal-settings" role="group" aria-label={t('Settings of terminals')}>
+    <div className="terminal-settings" role="group" aria-label={t('Terminal settings')}>
       <span>
         <label htmlFor={id}>{t('Colours')}</label>
         <select
@@ -17,11 +29,7 @@ export function Settings() {
           value={theme}
           onChange={(event) => prefer({ theme: event.currentTarget.value as ThemeName })}
         >
-          {themeNames.map((name) => (
-            <option key={name} value={name}>
-              {t(themeWords[name])}
-            </option>
-          ))}
+          <Options options={themeNames.map((name) => [name, t(themeWords[name])])} />
         </select>
       </span>
       <span>
@@ -43,25 +51,11 @@ export function Settings() {
           {t('Larger')}
         </Button>
       </span>
-      <label className="tick">
-        <input
-          type="checkbox"
-          checked={copyOnSelect}
-          onChange={(event) => prefer({ copyOnSelect: event.currentTarget.checked })}
-        />
-        {t('Copy what is selected')}
-      </label>
-      <label className="tick">
-        <input
-          type="checkbox"
-          checked={predict}
-          onChange={(event) => prefer({ predict: event.currentTarget.checked })}
-        />
-        {t('Show typed letters at once on slow links')}
-      </label>
+      {tick('copyOnSelect', t('Copy selection'))}
+      {tick('predict', t('Show typed characters immediately on slow connections'))}
       <p className="soft">
         {rich(
-          'In a terminal <kbd>Ctrl+Shift+C</kbd> copies, <kbd>Ctrl+Shift+F</kbd> finds, and <kbd>Ctrl+Shift+X</kbd> leaves to the toolbar, because <kbd>Tab</kbd> belongs to the program.',
+          'In a terminal, <kbd>Ctrl+Shift+C</kbd> copies, <kbd>Ctrl+Shift+F</kbd> searches, and <kbd>Ctrl+Shift+X</kbd> moves to the toolbar, because <kbd>Tab</kbd> goes to the program.',
           { kbd: (inside) => <kbd>{inside}</kbd> },
         )}
       </p>

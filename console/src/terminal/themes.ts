@@ -11,7 +11,7 @@ export const themeWords: Readonly<Record<ThemeName, string>> = {
   black: msg('Black, high contrast'),
   dusk: msg('Dusk'),
   day: msg('Day'),
-  page: msg('As the page'),
+  page: msg('Same as the page'),
 }
 
 const night: ITheme = {

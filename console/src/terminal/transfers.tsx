@@ -1,8 +1,8 @@
-// Uploads and downloads beside a terminal: a few at once, the others wait, each with its progress and a
+// Uploads and downloads next to a terminal: a few at once, the others wait, each with its progress and a
 // button to stop it. Closing the terminal stops them.
 import { useEffect, useRef, useState } from 'react'
 import { errorText } from '../error-text.ts'
-import { Button } from '../components/button.tsx'
+import { Button, SmallButton } from '../components/button.tsx'
 import { showToast } from '../components/toast.tsx'
 import { FileError } from './files-connection.ts'
 import { bytesText } from '../language/format.ts'
@@ -15,7 +15,6 @@ export interface Transfer {
   readonly bytes: number
   readonly of: number
   readonly state: 'waiting' | 'going' | 'done' | 'failed'
-  /** The reason of a failed one. */
   readonly why: string
   stop(): void
 }
@@ -24,9 +23,9 @@ type Work = (progress: (bytes: number, of: number) => void, signal: AbortSignal)
 
 export interface Transfers {
   readonly all: readonly Transfer[]
-  /** Runs when it is its turn. Rejects when it failed or was stopped. */
+  /** Waits for its turn. Rejects when it failed or was stopped. */
   run(name: string, up: boolean, of: number, work: Work): Promise<void>
-  /** Forgets those that are over. */
+  /** Forgets finished transfers. */
   clear(): void
 }
 
@@ -44,7 +43,7 @@ export function useTransfers(): Transfers {
     [],
   )
 
-  /** Waits for a turn; rejects when it is stopped before. */
+  /** Rejects when it is stopped before. */
   async function turn(signal: AbortSignal): Promise<void> {
     const { waiting } = turns.current
     if (turns.current.free > 0) turns.current.free -= 1
@@ -79,7 +78,7 @@ export function useTransfers(): Transfers {
       change({ state: 'going' })
       await work((bytes, whole) => change({ bytes, of: whole }), controller.signal)
       change({ state: 'done' })
-      showToast(up ? t('{name} is uploaded.', { name }) : t('{name} is downloaded.', { name }))
+      showToast(up ? t('{name} was uploaded.', { name }) : t('{name} was downloaded.', { name }))
     } catch (error) {
       if (error instanceof FileError && error.exists) setAll((now) => now.filter((one) => one.id !== id))
       else change({ state: 'failed', why: controller.signal.aborted ? t('stopped') : errorText(error) })
@@ -128,11 +127,7 @@ export function TransferList({ transfers }: { transfers: Transfers }) {
           </li>
         ))}
       </ul>
-      {over > 0 && (
-        <Button kind="quiet" small onPress={clear}>
-          {t('Clear the list')}
-        </Button>
-      )}
+      {over > 0 && <SmallButton onPress={clear}>{t('Clear the list')}</SmallButton>}
     </div>
   )
 }

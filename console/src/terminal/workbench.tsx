@@ -1,6 +1,7 @@
-// One tab of terminals: panes beside and below each other, their toolbar, the files beside them, and on
+// One tab of terminals: panes next to and below each other, their toolbar, the files next to them, and on
 // phones the keys that those do not have. The toolbar acts on the pane that had the focus last.
 import { useRef, useState, type KeyboardEvent, type PointerEvent } from 'react'
+import { defined } from '@hawser/contract/defined'
 import { Button } from '../components/button.tsx'
 import { copy } from '../components/copy.tsx'
 import { Icon, type IconName } from '../components/icon.tsx'
@@ -18,9 +19,9 @@ import { t } from '../language/language.ts'
 
 export interface Pane extends PaneNews {
   readonly id: number
-  /** The login that the pane uses without asking. */
+  /** Used without asking. */
   readonly given?: TerminalLogin | undefined
-  /** The session that the pane continues without asking. */
+  /** Continued without asking. */
   readonly attach?: string | undefined
 }
 
@@ -28,7 +29,7 @@ export interface Tab {
   readonly id: number
   readonly layout: Layout
   readonly panes: readonly Pane[]
-  /** The pane that the toolbar acts on. */
+  /** The pane of the toolbar. */
   readonly active: number
 }
 
@@ -39,16 +40,8 @@ interface WorkbenchProps {
   news: (pane: number, news: PaneNews) => void
   split: (direction: Direction) => void
   duplicate: () => void
-  /** Closes the active pane. */
   close: () => void
   mostPanes: number
-}
-
-interface ToolOptions {
-  isDisabled?: boolean
-  expanded?: boolean
-  /** Whether the word stands beside the icon, where there is room. */
-  hasWord?: boolean
 }
 
 export function Workbench({ device, tab, change, news, split, duplicate, close, mostPanes }: WorkbenchProps) {
@@ -68,7 +61,7 @@ export function Workbench({ device, tab, change, news, split, duplicate, close, 
       screen()?.paste(await navigator.clipboard.readText())
       screen()?.focus()
     } catch {
-      showToast(t('The browser keeps the clipboard to itself here: press Ctrl+Shift+V in the terminal.'))
+      showToast(t('The browser does not allow access to the clipboard. Press Ctrl+Shift+V in the terminal.'))
     }
   }
   function copySelection(): void {
@@ -83,71 +76,42 @@ export function Workbench({ device, tab, change, news, split, duplicate, close, 
 
   const { panes, borders } = rectangles(tab.layout)
   const isOpen = active.session !== undefined || active.login !== undefined
-  const tool = (icon: IconName, text: string, act: () => void, more: ToolOptions = {}) => (
-    <Button
-      kind="bare"
-      small
-      aria-label={text}
-      title={text}
-      isDisabled={more.isDisabled ?? false}
-      {...(more.expanded === undefined ? {} : { 'aria-expanded': more.expanded })}
-      onPress={act}
-    >
-      <Icon name={icon} />
-      {more.hasWord && <span className="word">{text}</span>}
-    </Button>
-  )
   return (
     <div className="workbench">
       <div className="terminal-tools" role="toolbar" aria-label={t('Terminal')} ref={tools}>
-        {tool('copy', t('Copy'), copySelection, { isDisabled: !isOpen })}
-        {tool('paste', t('Paste'), () => void paste(), { isDisabled: !active.live })}
-        {tool('search', t('Find'), () => setFinding(finding === active.id ? undefined : active.id), {
-          hasWord: true,
-          isDisabled: !isOpen,
-          expanded: finding === active.id,
-        })}
-        {tool('files', t('Files'), () => setFiles(!files), {
-          hasWord: true,
-          isDisabled: active.session === undefined,
-          expanded: files && active.session !== undefined,
-        })}
-        {tab.panes.length < mostPanes && (
-          <Menu
-            label={t('Split')}
-            look="button bare small"
-            items={[
-              { id: 'row', text: t('To the right'), act: () => split('row') },
-              { id: 'column', text: t('Below'), act: () => split('column') },
-            ]}
-          >
-            <Icon name="split" /> <span className="word">{t('Split')}</span>
-          </Menu>
-        )}
-        {tool('duplicate', t('Duplicate'), duplicate, { isDisabled: !active.login })}
+        <Tool icon="copy" text={t('Copy')} act={copySelection} isDisabled={!isOpen} />
+        <Tool icon="paste" text={t('Paste')} act={() => void paste()} isDisabled={!active.live} />
+        <Tool
+          icon="search"
+          text={t('Find')}
+          act={() => setFinding(finding === active.id ? undefined : active.id)}
+          hasWord
+          isDisabled={!isOpen}
+          expanded={finding === active.id}
+        />
+        <Tool
+          icon="files"
+          text={t('Files')}
+          act={() => setFiles(!files)}
+          hasWord
+          isDisabled={active.session === undefined}
+          expanded={files && active.session !== undefined}
+        />
+        {tab.panes.length < mostPanes && <SplitMenu split={split} />}
+        <Tool icon="duplicate" text={t('Duplicate')} act={duplicate} isDisabled={!active.login} />
         {active.live && active.session !== undefined && <InviteButton uid={active.session} small />}
-        {tool('tuning', t('Settings'), () => setSettings(!settings), { expanded: settings })}
-        {tool(
-          'full-screen',
-          t('Full screen'),
-          () =>
-            // The whole page, whose style then leaves the workplace only: menus and dialogs
-            // are outside of it.
-            void (
-              document.fullscreenElement
-                ? document.exitFullscreen()
-                : document.documentElement.requestFullscreen()
-            ).catch(() => showToast(t('The browser does not let this page fill the screen.'))),
+        <Tool icon="tuning" text={t('Settings')} act={() => setSettings(!settings)} expanded={settings} />
+        <Tool icon="full-screen" text={t('Full screen')} act={toggleFullScreen} />
+        {active.live ? (
+          <Tool
+            icon="disconnect"
+            text={t('Disconnect')}
+            act={() => handles.current.get(tab.active)?.disconnect()}
+          />
+        ) : (
+          <Tool icon="close" text={t('Close')} act={close} />
         )}
-        {active.live
-          ? tool('disconnect', t('Disconnect'), () => handles.current.get(tab.active)?.disconnect())
-          : tool('close', t('Close'), close)}
-        {latency !== undefined && (
-          <span className="terminal-latency" title={t('How long it takes until a typed letter is echoed')}>
-            <span className="unseen">{t('Echo after')} </span>
-            {t('{latency} ms', { latency })}
-          </span>
-        )}
+        {latency !== undefined && <Latency latency={latency} />}
       </div>
       {settings && <Settings />}
       <div className="work-room">
@@ -207,6 +171,59 @@ export function Workbench({ device, tab, change, news, split, duplicate, close, 
   )
 }
 
+interface ToolProps {
+  icon: IconName
+  text: string
+  act: () => void
+  isDisabled?: boolean
+  expanded?: boolean
+  /** Shows the word next to the icon, where there is room. */
+  hasWord?: boolean
+}
+
+const Tool = ({ icon, text, act, isDisabled = false, expanded, hasWord }: ToolProps) => (
+  <Button
+    kind="bare"
+    small
+    aria-label={text}
+    title={text}
+    isDisabled={isDisabled}
+    {...defined({ 'aria-expanded': expanded })}
+    onPress={act}
+  >
+    <Icon name={icon} />
+    {hasWord && <span className="word">{text}</span>}
+  </Button>
+)
+
+const SplitMenu = ({ split }: { split: (direction: Direction) => void }) => (
+  <Menu
+    label={t('Split')}
+    look="button bare small"
+    items={[
+      { id: 'row', text: t('To the right'), act: () => split('row') },
+      { id: 'column', text: t('Below'), act: () => split('column') },
+    ]}
+  >
+    <Icon name="split" /> <span className="word">{t('Split')}</span>
+  </Menu>
+)
+
+const Latency = ({ latency }: { latency: number }) => (
+  <span className="terminal-latency" title={t('Time until a typed character is echoed')}>
+    <span className="unseen">{t('Echo delay')} </span>
+    {t('{latency} ms', { latency })}
+  </span>
+)
+
+/** The whole page, because menus and dialogs are outside of the workbench. The style then leaves only it. */
+function toggleFullScreen(): void {
+  const done = document.fullscreenElement
+    ? document.exitFullscreen()
+    : document.documentElement.requestFullscreen()
+  done.catch(() => showToast(t('The browser does not allow full screen.')))
+}
+
 const paneName = ({ panes }: Tab, { id, user }: Pane): string =>
   t('Pane {number}', { number: panes.findIndex((pane) => pane.id === id) + 1 }) +
   (user === '' ? '' : `: ${user}`)
@@ -219,14 +236,14 @@ const styleOf = ({ left, top, width, height }: Rectangle) => ({
   height: percent(height),
 })
 
-/** Fetched when it is first looked at, and kept from then on. */
+/** Fetched at the first look, and mounted from then on. */
 function FilesOfPane({ session, shown }: { session: string; shown: boolean }) {
   const [wanted, setWanted] = useState(shown)
   if (shown && !wanted) setWanted(true)
   return wanted ? <Files session={session} shown={shown} /> : null
 }
 
-/** By how much an arrow key moves a border. */
+/** For an arrow key on a border. */
 const step = 0.02
 
 function PaneBorder({ border, move }: { border: Border; move: (share: number) => void }) {

@@ -1,35 +1,36 @@
 // Signing in and up, setting a server up, and the second factor.
 export const account = {
   '1. Scan this with your authenticator app': '1. Scannen Sie dies mit Ihrer Authenticator-App',
-  '2. Keep these recovery codes': '2. Bewahren Sie diese Wiederherstellungscodes auf',
-  '3 to 30 letters, digits or any of - _ . or your e-mail address':
-    '3 bis 30 Buchstaben, Ziffern oder eines von - _ . oder Ihre E-Mail-Adresse',
-  '3. Show that it works': '3. Zeigen Sie, dass es geht',
-  '5 to 30 characters. Some words that do not belong together are easy to keep in mind.':
-    '5 bis 30 Zeichen. Einige Wörter, die nicht zusammengehören, kann man sich gut merken.',
-  'A code is needed.': 'Es braucht einen Code.',
+  '2. Store these recovery codes': '2. Bewahren Sie diese Wiederherstellungscodes auf',
+  '3 to 30 letters, digits or - _ . characters, or your e-mail address':
+    '3 bis 30 Buchstaben, Ziffern oder die Zeichen - _ . oder Ihre E-Mail-Adresse',
+  '3. Enter a code to confirm': '3. Geben Sie zur Bestätigung einen Code ein',
+  '5 to 30 characters. A few unrelated words are easy to remember.':
+    '5 bis 30 Zeichen. Einige Wörter ohne Zusammenhang lassen sich leicht merken.',
+  'Enter a code.': 'Geben Sie einen Code ein.',
   'A name has 1 to 64 characters.': 'Ein Name hat 1 bis 64 Zeichen.',
-  'A namespace begins with a letter or digit and has up to 63 letters, digits or dashes.':
-    'Ein Namensraum beginnt mit einem Buchstaben oder einer Ziffer und hat bis zu 63 Buchstaben, Ziffern oder Bindestriche.',
-  'A new password ends all other sign-ins and the invitations that you made. This sign-in goes on for 72 hours at most, and so does a copy that somebody has made of it.':
-    'Ein neues Passwort beendet alle anderen Anmeldungen und die Einladungen, die Sie gemacht haben. Diese Anmeldung läuft noch höchstens 72 Stunden, ebenso eine Kopie, die jemand von ihr gemacht hat.',
+  'Start with a letter or digit and use up to 63 letters, digits or dashes.':
+    'Beginnen Sie mit einem Buchstaben oder einer Ziffer und verwenden Sie bis zu 63 Buchstaben, Ziffern oder Bindestriche.',
+  'A new password ends all other sign-ins and the invitations you created. This sign-in stays valid for at most 72 hours, and so does any copy of it.':
+    'Ein neues Passwort beendet alle anderen Anmeldungen und die von Ihnen erstellten Einladungen. Diese Anmeldung gilt noch höchstens 72 Stunden, ebenso jede Kopie davon.',
   'A password has 5 to 30 characters.': 'Ein Passwort hat 5 bis 30 Zeichen.',
-  'A username has 3 to 30 letters, digits or any of - _ . With an @ it must be your confirmed e-mail address.':
-    'Ein Benutzername hat 3 bis 30 Buchstaben, Ziffern oder eines von - _ . Mit einem @ muss er Ihre bestätigte E-Mail-Adresse sein.',
-  'Add one': 'Einen hinzufügen',
-  'An account with this e-mail address exists already.': 'Mit dieser E-Mail-Adresse gibt es schon ein Konto.',
-  'An e-mail has the link that confirms your account. It is valid for 24 hours.':
-    'Eine E-Mail enthält den Link, der Ihr Konto bestätigt. Er gilt 24 Stunden.',
-  'An e-mail with a link lets you choose a new one.':
-    'Mit dem Link aus einer E-Mail können Sie ein neues wählen.',
-  'Another address of yours, for the day you lose your second factor. Once given, it can be changed but not emptied.':
-    'Eine andere Adresse von Ihnen, für den Tag, an dem Sie Ihren zweiten Faktor verlieren. Einmal angegeben, lässt sie sich ändern, aber nicht leeren.',
+  'A username has 3 to 30 letters, digits or - _ . characters. With an @ it must be your confirmed e-mail address.':
+    'Ein Benutzername hat 3 bis 30 Buchstaben, Ziffern oder die Zeichen - _ . Mit einem @ muss er Ihre bestätigte E-Mail-Adresse sein.',
+  'Add a key': 'Schlüssel hinzufügen',
+  'An account with this e-mail address already exists.':
+    'Ein Konto mit dieser E-Mail-Adresse existiert bereits.',
+  'The link in the e-mail confirms your account. It is valid for 24 hours.':
+    'Der Link in der E-Mail bestätigt Ihr Konto. Er gilt 24 Stunden.',
+  'You can choose a new one with a link sent by e-mail.':
+    'Mit einem Link, den Sie per E-Mail erhalten, können Sie ein neues wählen.',
+  'A different address, in case you lose your second factor. Once set, it can be changed but not removed.':
+    'Eine andere Adresse, falls Sie Ihren zweiten Faktor verlieren. Einmal angegeben, lässt sie sich ändern, aber nicht entfernen.',
   'Back to sign in': 'Zurück zur Anmeldung',
   'Change the password': 'Passwort ändern',
-  'Check your mailbox': 'Sehen Sie in Ihr Postfach',
+  'Check your inbox': 'Sehen Sie in Ihr Postfach',
   'Choose a new password': 'Neues Passwort wählen',
-  'Choose a new password in any case, and look through the API keys and public keys of your namespaces.':
-    'Wählen Sie auf jeden Fall ein neues Passwort und sehen Sie die API-Schlüssel und öffentlichen Schlüssel Ihrer Namensräume durch.',
+  'Choose a new password in any case, and review the API keys and public keys in your namespaces.':
+    'Wählen Sie auf jeden Fall ein neues Passwort und überprüfen Sie die API-Schlüssel und öffentlichen Schlüssel Ihrer Namensräume.',
   Code: 'Code',
   'Code from your main address': 'Code von Ihrer Hauptadresse',
   'Code from your recovery address': 'Code von Ihrer Wiederherstellungsadresse',
@@ -43,69 +44,69 @@ export const account = {
   'Create the account': 'Konto anlegen',
   'Download them': 'Herunterladen',
   'E-mail': 'E-Mail',
-  'E-mails about your account go there from now on.': 'E-Mails zu Ihrem Konto gehen ab jetzt dorthin.',
-  'E-mails about your account, with which one gets back in, will go to this address instead of the one before.':
-    'E-Mails zu Ihrem Konto, mit denen man wieder hineinkommt, gehen dann an diese Adresse statt an die vorige.',
-  'Each works once in place of a code, when your phone is lost. They are shown only now.':
-    'Jeder gilt einmal anstelle eines Codes, falls Ihr Telefon verloren ist. Sie werden nur jetzt gezeigt.',
-  'Everything is as it was before': 'Alles ist wie zuvor',
+  'E-mails about your account now go to this address.':
+    'E-Mails zu Ihrem Konto gehen jetzt an diese Adresse.',
+  'Account e-mails, including those that restore access, will go to this address instead of the previous one.':
+    'E-Mails zu Ihrem Konto, auch solche, die den Zugang wiederherstellen, gehen dann an diese statt an die vorige Adresse.',
+  'If you lose your phone, each one works once in place of a code. They are shown only once.':
+    'Falls Sie Ihr Telefon verlieren, gilt jeder einmal anstelle eines Codes. Sie werden nur dieses eine Mal gezeigt.',
+  'The change was undone': 'Die Änderung wurde rückgängig gemacht',
   'Forgotten password': 'Passwort vergessen',
-  'Go on': 'Weiter',
+  Continue: 'Weiter',
   'I forgot my password': 'Passwort vergessen',
   'I have an account': 'Ich habe ein Konto',
-  'I have no recovery code left': 'Ich habe keinen Wiederherstellungscode mehr',
-  'If an account waits for it, a new e-mail is on its way. The link in the older one no longer works.':
-    'Falls ein Konto darauf wartet, ist eine neue E-Mail unterwegs. Der Link in der älteren gilt nicht mehr.',
-  'If an account waits for it, a new e-mail is stored. The link in the older one no longer works.':
-    'Falls ein Konto darauf wartet, ist eine neue E-Mail abgelegt. Der Link in der älteren funktioniert nicht mehr.',
-  'If there is such an account, an e-mail with a link is on its way to it. The link is valid for 24 hours.':
-    'Falls es ein solches Konto gibt, ist eine E-Mail mit einem Link dorthin unterwegs. Der Link gilt 24 Stunden.',
-  'If there is such an account, an e-mail with a link is stored. The link is valid for 24 hours.':
-    'Falls es ein solches Konto gibt, ist eine E-Mail mit einem Link abgelegt. Der Link gilt 24 Stunden.',
-  'If there is such an account, with a second factor and a recovery address, two e-mails are on their way. Follow the link in one of them.':
-    'Falls es ein solches Konto mit zweitem Faktor und Wiederherstellungsadresse gibt, sind zwei E-Mails unterwegs. Folgen Sie dem Link in einer davon.',
-  'If there is such an account, with a second factor and a recovery address, two e-mails are stored. Follow the link in one of them.':
-    'Falls es ein solches Konto mit zweitem Faktor und Wiederherstellungsadresse gibt, sind zwei E-Mails abgelegt. Folgen Sie dem Link in einer davon.',
-  'If you did not make the change that the e-mail is about, somebody else is signed in as you. This puts your addresses and your second factor back as they were before it, and signs you out everywhere.':
-    'Wenn die Änderung, um die es in der E-Mail geht, nicht von Ihnen ist, dann ist jemand anderes als Sie angemeldet. Hiermit werden Ihre Adressen und Ihr zweiter Faktor wieder wie zuvor, und Sie werden überall abgemeldet.',
-  'Is the link lost, or too old? Store a new e-mail:':
-    'Ist der Link verloren oder zu alt? Legen Sie eine neue E-Mail ab:',
-  'It must be an e-mail address other than your main one, and cannot be emptied again.':
-    'Es muss eine andere E-Mail-Adresse sein als Ihre Hauptadresse, und sie lässt sich nicht wieder leeren.',
+  'I have no recovery codes left': 'Ich habe keine Wiederherstellungscodes mehr',
+  'If an account is waiting for confirmation, a new e-mail is on its way. The link in the older one no longer works.':
+    'Falls ein Konto auf die Bestätigung wartet, ist eine neue E-Mail unterwegs. Der Link in der älteren gilt nicht mehr.',
+  'If an account is waiting for confirmation, a new e-mail was stored. The link in the older one no longer works.':
+    'Falls ein Konto auf die Bestätigung wartet, wurde eine neue E-Mail abgelegt. Der Link in der älteren gilt nicht mehr.',
+  'If this account exists, an e-mail with a link is on its way. The link is valid for 24 hours.':
+    'Falls es dieses Konto gibt, ist eine E-Mail mit einem Link unterwegs. Der Link gilt 24 Stunden.',
+  'If this account exists, an e-mail with a link was stored. The link is valid for 24 hours.':
+    'Falls es dieses Konto gibt, wurde eine E-Mail mit einem Link abgelegt. Der Link gilt 24 Stunden.',
+  'If this account exists and has a second factor and a recovery address, two e-mails are on their way. Follow the link in one of them.':
+    'Falls es dieses Konto gibt und es einen zweiten Faktor und eine Wiederherstellungsadresse hat, sind zwei E-Mails unterwegs. Folgen Sie dem Link in einer davon.',
+  'If this account exists and has a second factor and a recovery address, two e-mails were stored. Follow the link in one of them.':
+    'Falls es dieses Konto gibt und es einen zweiten Faktor und eine Wiederherstellungsadresse hat, wurden zwei E-Mails abgelegt. Folgen Sie dem Link in einer davon.',
+  'If you did not make the change described in the e-mail, someone else is signed in as you. This restores your addresses and your second factor to what they were before the change, and signs you out everywhere.':
+    'Wenn Sie die in der E-Mail beschriebene Änderung nicht vorgenommen haben, ist jemand anderes unter Ihrem Namen angemeldet. Hiermit stellen Sie Ihre Adressen und Ihren zweiten Faktor von vor der Änderung wieder her und werden überall abgemeldet.',
+  'Lost the link, or has it expired? Store a new e-mail:':
+    'Link verloren oder abgelaufen? Legen Sie eine neue E-Mail ab:',
+  'It must be an e-mail address other than your main one, and cannot be removed again.':
+    'Es muss eine andere E-Mail-Adresse sein als Ihre Hauptadresse, und sie lässt sich nicht wieder entfernen.',
   'It must be another address than your main one.': 'Es muss eine andere Adresse sein als Ihre Hauptadresse.',
-  'It needs a recovery e-mail, which you can add to your profile above.':
+  'It requires a recovery e-mail, which you can add to your profile above.':
     'Er braucht eine Wiederherstellungs-E-Mail, die Sie oben in Ihrem Profil angeben können.',
-  'It was used already, is older than 24 hours, or was not copied as a whole.':
-    'Er wurde schon benutzt, ist älter als 24 Stunden oder wurde nicht ganz kopiert.',
-  'It was used already, is older than 24 hours, or was not copied as a whole. If you have confirmed your account before, just sign in.':
-    'Er wurde schon benutzt, ist älter als 24 Stunden oder wurde nicht ganz kopiert. Falls Sie Ihr Konto schon bestätigt haben, melden Sie sich einfach an.',
-  'It was used already, is older than 72 hours, or was not copied as a whole. An earlier e-mail may have one that does.':
-    'Er wurde schon benutzt, ist älter als 72 Stunden oder wurde nicht ganz kopiert. Vielleicht hat eine frühere E-Mail einen, der noch gilt.',
-  'It was used already, is older than 72 hours, was not copied as a whole, or the address was changed again since.':
-    'Er wurde schon benutzt, ist älter als 72 Stunden, wurde nicht ganz kopiert, oder die Adresse wurde seither wieder geändert.',
+  'It was already used, has expired (24 hours) or was not copied completely.':
+    'Er wurde bereits benutzt, ist abgelaufen (24 Stunden) oder wurde nicht vollständig kopiert.',
+  'It was already used, has expired (24 hours) or was not copied completely. If you have already confirmed your account, just sign in.':
+    'Er wurde bereits benutzt, ist abgelaufen (24 Stunden) oder wurde nicht vollständig kopiert. Falls Sie Ihr Konto schon bestätigt haben, melden Sie sich einfach an.',
+  'It was already used, has expired (72 hours) or was not copied completely. The link in an earlier e-mail may still work.':
+    'Er wurde bereits benutzt, ist abgelaufen (72 Stunden) oder wurde nicht vollständig kopiert. Vielleicht gilt der Link in einer früheren E-Mail noch.',
+  'It was already used, has expired (72 hours) or was not copied completely, or the address has changed again since.':
+    'Er wurde bereits benutzt, ist abgelaufen (72 Stunden) oder wurde nicht vollständig kopiert, oder die Adresse wurde seither noch einmal geändert.',
   'Keep me signed in on this device': 'Auf diesem Gerät angemeldet bleiben',
-  'Keep this password': 'Dieses Passwort nehmen',
+  'Save the password': 'Passwort speichern',
   'New password': 'Neues Passwort',
-  'Several accounts claim this address, maybe somebody else’s, too. Check that the e-mail names your user name, and enter the password of that account.':
-    'Mehrere Konten beanspruchen diese Adresse, vielleicht auch das von jemand anderem. Prüfen Sie, ob die E-Mail Ihren Benutzernamen nennt, und geben Sie das Passwort dieses Kontos ein.',
-  'This is not the password of the account that the e-mail names. If that is not your user name, use the link of another e-mail.':
-    'Dies ist nicht das Passwort des Kontos, das die E-Mail nennt. Wenn das nicht Ihr Benutzername ist, nehmen Sie den Link einer anderen E-Mail.',
+  'Several accounts claim this address, perhaps including someone else’s. Check that the e-mail mentions your username, and enter the password of that account.':
+    'Mehrere Konten beanspruchen diese Adresse, möglicherweise auch fremde. Prüfen Sie, ob die E-Mail Ihren Benutzernamen nennt, und geben Sie das Passwort dieses Kontos ein.',
+  'This is not the password of the account in the e-mail. If the e-mail mentions another username, use the link in another e-mail.':
+    'Das ist nicht das Passwort des Kontos aus der E-Mail. Nennt die E-Mail einen anderen Benutzernamen, verwenden Sie den Link aus einer anderen E-Mail.',
   'No e-mail? Check your spam folder, or send it again:':
     'Keine E-Mail? Sehen Sie im Spam-Ordner nach oder senden Sie sie noch einmal:',
   'Not now': 'Nicht jetzt',
-  'One of the codes you were given when you switched the second factor on. Each works once.':
-    'Einer der Codes, die Sie beim Einschalten des zweiten Faktors bekommen haben. Jeder gilt einmal.',
-  'Or type the secret into it, or <a>open it on this device</a>:':
-    'Oder geben Sie dort das Geheimnis ein, oder <a>öffnen Sie es auf diesem Gerät</a>:',
+  'One of the codes you received when you turned on the second factor. Each works once.':
+    'Einer der Codes, die Sie beim Einschalten des zweiten Faktors erhalten haben. Jeder gilt einmal.',
+  'Or enter the secret manually, or <a>open the app on this device</a>:':
+    'Oder geben Sie das Geheimnis von Hand ein, oder <a>öffnen Sie die App auf diesem Gerät</a>:',
   Password: 'Passwort',
-  'Please fill in a recovery code.': 'Bitte geben Sie einen Wiederherstellungscode ein.',
-  'Please fill in the code.': 'Bitte geben Sie den Code ein.',
-  'Please fill in your password.': 'Bitte geben Sie Ihr Passwort ein.',
-  'Please fill in your username or e-mail address.':
-    'Bitte geben Sie Ihren Benutzernamen oder Ihre E-Mail-Adresse ein.',
-  'Please open it from one of the two e-mails, and copy all of it.':
-    'Bitte öffnen Sie ihn aus einer der beiden E-Mails und kopieren Sie ihn ganz.',
-  'Present password': 'Jetziges Passwort',
+  'Enter a recovery code.': 'Geben Sie einen Wiederherstellungscode ein.',
+  'Enter the code.': 'Geben Sie den Code ein.',
+  'Enter your password.': 'Geben Sie Ihr Passwort ein.',
+  'Enter your username or e-mail address.': 'Geben Sie Ihren Benutzernamen oder Ihre E-Mail-Adresse ein.',
+  'Open it from one of the two e-mails, or copy it completely.':
+    'Öffnen Sie ihn aus einer der beiden E-Mails oder kopieren Sie ihn vollständig.',
+  'Current password': 'Aktuelles Passwort',
   Profile: 'Profil',
   'QR code with the secret': 'QR-Code mit dem Geheimnis',
   'Recovery code': 'Wiederherstellungscode',
@@ -119,50 +120,50 @@ export const account = {
   'Send the confirmation e-mail again': 'Bestätigungs-E-Mail noch einmal senden',
   'Send the e-mail': 'E-Mail senden',
   'Send the e-mails': 'E-Mails senden',
-  'Sessions that are opened with them are yours. They go when you leave the namespace.':
-    'Sitzungen, die damit geöffnet werden, sind Ihre. Sie gehen, wenn Sie den Namensraum verlassen.',
+  'Sessions opened with these keys count as yours. The keys are removed when you leave the namespace.':
+    'Sitzungen, die mit diesen Schlüsseln geöffnet werden, zählen als Ihre. Die Schlüssel werden entfernt, wenn Sie den Namensraum verlassen.',
   'Set up': 'Einrichten',
   'Set up this server': 'Diesen Server einrichten',
   'Set-up code': 'Einrichtungscode',
   'Show the password': 'Passwort anzeigen',
   'Sign in': 'Anmelden',
-  'Sign in with the new one.': 'Melden Sie sich mit dem neuen an.',
+  'Sign in with your new password.': 'Melden Sie sich mit Ihrem neuen Passwort an.',
   'Sign in with this code': 'Mit diesem Code anmelden',
   'Signed in as {user}': 'Angemeldet als {user}',
   'Start again': 'Von vorn beginnen',
   'Store a new one': 'Neue ablegen',
   'Store the e-mail': 'E-Mail ablegen',
   'Store the e-mails': 'E-Mails ablegen',
-  'Switch it off': 'Ausschalten',
-  'Switch it on': 'Einschalten',
-  'Take a change back': 'Änderung zurücknehmen',
-  'Take it back': 'Zurücknehmen',
+  'Turn it off': 'Ausschalten',
+  'Turn it on': 'Einschalten',
+  'Undo a change': 'Änderung rückgängig machen',
+  'Undo it': 'Rückgängig machen',
   'The code has six digits.': 'Der Code hat sechs Ziffern.',
-  'The code of the moment, or one of your recovery codes.':
-    'Der momentane Code oder einer Ihrer Wiederherstellungscodes.',
-  'The second factor is off.': 'Der zweite Faktor ist ausgeschaltet.',
-  'The second factor is on.': 'Der zweite Faktor ist eingeschaltet.',
-  'The server printed it, in a link, when it started.':
+  'The current code, or one of your recovery codes.':
+    'Der aktuelle Code oder einer Ihrer Wiederherstellungscodes.',
+  'The second factor was turned off.': 'Der zweite Faktor wurde ausgeschaltet.',
+  'The second factor was turned on.': 'Der zweite Faktor wurde eingeschaltet.',
+  'The server printed it in a link when it started.':
     'Der Server hat ihn beim Start in einem Link ausgegeben.',
   'The set-up code is missing.': 'Der Einrichtungscode fehlt.',
-  'These codes do not belong together, were used, or are older than 24 hours. Take both from the newest e-mails.':
-    'Diese Codes gehören nicht zusammen, wurden benutzt oder sind älter als 24 Stunden. Nehmen Sie beide aus den neuesten E-Mails.',
-  'This address is in use already.': 'Diese Adresse ist schon vergeben.',
+  'These codes do not match, were already used or have expired (24 hours). Take both from the newest e-mails.':
+    'Diese Codes gehören nicht zusammen, wurden bereits benutzt oder sind abgelaufen (24 Stunden). Nehmen Sie beide aus den neuesten E-Mails.',
+  'This address is already in use.': 'Diese Adresse wird bereits verwendet.',
   'This address will belong to your account: {strong}': 'Diese Adresse wird zu Ihrem Konto gehören: {strong}',
   'This does not look like an e-mail address.': 'Das sieht nicht nach einer E-Mail-Adresse aus.',
-  'This is not your present password.': 'Das ist nicht Ihr jetziges Passwort.',
+  'This is not your current password.': 'Das ist nicht Ihr aktuelles Passwort.',
   'This link does not work': 'Dieser Link gilt nicht',
   'This link is not complete': 'Dieser Link ist nicht vollständig',
   'This name is taken.': 'Dieser Name ist vergeben.',
-  'This server has no user yet. The first one is made with the link that the server printed when it started.':
-    'Dieser Server hat noch keinen Benutzer. Den ersten legen Sie mit dem Link an, den der Server beim Start ausgegeben hat.',
-  'This server has no user yet. You become its first one, and own the first namespace.':
-    'Dieser Server hat noch keinen Benutzer. Sie werden der erste, und Ihnen gehört der erste Namensraum.',
-  'This server is set up already.': 'Dieser Server ist schon eingerichtet.',
-  'This server sends no e-mails. It stores them as files in the folder outbox of its data folder: ask whoever runs the server to pass yours on to you. The setting HAWSER_SMTP names a mail server.':
-    'Dieser Server versendet keine E-Mails. Er legt sie als Dateien im Ordner outbox seines Datenordners ab: Bitten Sie den Betreiber des Servers, Ihnen Ihre weiterzugeben. Die Einstellung HAWSER_SMTP nennt einen Mailserver.',
-  'This set-up code is wrong, or not the newest: the server makes a new one at every start while it has no user. See what it printed last.':
-    'Dieser Einrichtungscode ist falsch oder nicht der neueste: Solange der Server keinen Benutzer hat, erzeugt er bei jedem Start einen neuen. Sehen Sie nach, was er zuletzt ausgegeben hat.',
+  'This server has no users yet. Create the first one with the link that the server printed when it started.':
+    'Dieser Server hat noch keine Benutzer. Legen Sie den ersten mit dem Link an, den der Server beim Start ausgegeben hat.',
+  'This server has no users yet. You will be the first, and own the first namespace.':
+    'Dieser Server hat noch keine Benutzer. Sie werden der erste, und Ihnen gehört der erste Namensraum.',
+  'This server is already set up.': 'Dieser Server ist bereits eingerichtet.',
+  'This server does not send e-mail. It stores each message as a file in the outbox folder of its data folder: ask the server’s administrator for yours. Administrators can configure a mail server with HAWSER_SMTP.':
+    'Dieser Server versendet keine E-Mails. Er legt sie als Dateien im Ordner outbox seines Datenordners ab: Bitten Sie den Administrator des Servers um Ihre. Administratoren können mit HAWSER_SMTP einen Mailserver einstellen.',
+  'This set-up code is wrong or outdated. Until it has a user, the server creates a new code at every start: use the one it printed last.':
+    'Dieser Einrichtungscode ist falsch oder veraltet. Solange der Server keinen Benutzer hat, erzeugt er bei jedem Start einen neuen Code: Verwenden Sie den zuletzt ausgegebenen.',
   'This username is taken.': 'Dieser Benutzername ist vergeben.',
   'Turn it off and sign in': 'Ausschalten und anmelden',
   'Turn off the second factor': 'Zweiten Faktor ausschalten',
@@ -171,44 +172,44 @@ export const account = {
   'Use a recovery code instead': 'Stattdessen einen Wiederherstellungscode verwenden',
   Username: 'Benutzername',
   'Username or e-mail': 'Benutzername oder E-Mail',
-  'We send one code to your main and one to your recovery address. With both you can turn the second factor off.':
+  'We will send one code to your main address and one to your recovery address. With both you can turn off the second factor.':
     'Wir senden einen Code an Ihre Hauptadresse und einen an Ihre Wiederherstellungsadresse. Mit beiden können Sie den zweiten Faktor ausschalten.',
-  'We send you an e-mail with a link to choose a new one.':
+  'We will send you an e-mail with a link to choose a new one.':
     'Wir senden Ihnen eine E-Mail mit einem Link, über den Sie ein neues wählen.',
   'We sent you an e-mail with a link that confirms your account. It is valid for 24 hours.':
     'Wir haben Ihnen eine E-Mail mit einem Link gesendet, der Ihr Konto bestätigt. Er gilt 24 Stunden.',
   'Welcome aboard': 'Willkommen an Bord',
-  'With it, signing in also takes a code from an app on your phone.':
-    'Mit ihm braucht die Anmeldung zusätzlich einen Code aus einer App auf Ihrem Telefon.',
-  'With the codes of two e-mails you can turn the second factor off.':
+  'Signing in then also requires a code from an app on your phone.':
+    'Für die Anmeldung brauchen Sie dann zusätzlich einen Code aus einer App auf Ihrem Telefon.',
+  'With the codes from two e-mails you can turn off the second factor.':
     'Mit den Codes aus zwei E-Mails können Sie den zweiten Faktor ausschalten.',
   You: 'Sie',
-  'You are signed out everywhere when you have chosen it.':
-    'Wenn Sie es gewählt haben, werden Sie überall abgemeldet.',
+  'Choosing a new password signs you out everywhere.':
+    'Mit einem neuen Passwort werden Sie überall abgemeldet.',
   'You can sign in now.': 'Sie können sich jetzt anmelden.',
   'You can try again in {minutes}:{seconds}': 'Nächster Versuch möglich in {minutes}:{seconds}',
   'You can try again now.': 'Sie können es jetzt erneut versuchen.',
-  'You have no public key in this namespace.':
-    'Sie haben in diesem Namensraum keinen öffentlichen Schlüssel.',
-  'You need the codes of two e-mails: one to your main address, one to your recovery address.':
-    'Sie brauchen die Codes aus zwei E-Mails: einer an Ihre Hauptadresse und einer an Ihre Wiederherstellungsadresse.',
+  'You have no public keys in this namespace.':
+    'Sie haben in diesem Namensraum keine öffentlichen Schlüssel.',
+  'You need the codes from two e-mails: one sent to your main address, one to your recovery address.':
+    'Sie brauchen die Codes aus zwei E-Mails: eine an Ihre Hauptadresse, eine an Ihre Wiederherstellungsadresse.',
   'Your account is confirmed': 'Ihr Konto ist bestätigt',
-  'Your account waits to be confirmed': 'Ihr Konto wartet auf die Bestätigung',
+  'Your account is waiting for confirmation': 'Ihr Konto wartet auf die Bestätigung',
   'Your address is confirmed': 'Ihre Adresse ist bestätigt',
-  'Your addresses and your second factor are back, and nobody is signed in as you. If the password was changed meanwhile, it does not work any more.':
-    'Ihre Adressen und Ihr zweiter Faktor sind wieder da, und niemand ist als Sie angemeldet. Falls das Passwort inzwischen geändert wurde, gilt es nicht mehr.',
+  'Your addresses and your second factor are restored, and all sign-ins have ended. A password set since the change no longer works.':
+    'Ihre Adressen und Ihr zweiter Faktor sind wiederhergestellt, und alle Anmeldungen sind beendet. Ein seit der Änderung gesetztes Passwort gilt nicht mehr.',
   'Your name': 'Ihr Name',
-  'Your password is changed': 'Ihr Passwort ist geändert',
-  'Your password is changed. All other sign-ins have ended; this one goes on for 72 hours at most.':
-    'Ihr Passwort ist geändert. Alle anderen Anmeldungen sind beendet; diese läuft noch höchstens 72 Stunden.',
-  'Your password is right. Now the code that your authenticator app shows.':
-    'Ihr Passwort stimmt. Jetzt der Code, den Ihre Authenticator-App zeigt.',
-  'Your profile is saved.': 'Ihr Profil ist gespeichert.',
-  'Your profile is saved. The new address counts once you have followed the link of an e-mail, which the server has stored in its outbox.':
-    'Ihr Profil ist gespeichert. Die neue Adresse gilt, sobald Sie dem Link einer E-Mail gefolgt sind, die der Server in seiner outbox abgelegt hat.',
-  'Your profile is saved. The new address counts once you have followed the link that we sent there.':
-    'Ihr Profil ist gespeichert. Die neue Adresse gilt, sobald Sie dem Link gefolgt sind, den wir dorthin gesendet haben.',
+  'Your password was changed': 'Ihr Passwort wurde geändert',
+  'Your password was changed. All other sign-ins have ended; this one stays valid for at most 72 hours.':
+    'Ihr Passwort wurde geändert. Alle anderen Anmeldungen sind beendet; diese gilt noch höchstens 72 Stunden.',
+  'Your password is correct. Now enter the code from your authenticator app.':
+    'Ihr Passwort ist richtig. Geben Sie jetzt den Code aus Ihrer Authenticator-App ein.',
+  'Your profile was saved.': 'Ihr Profil wurde gespeichert.',
+  'Your profile was saved. The new address takes effect once you follow the link in an e-mail that the server stored in its outbox.':
+    'Ihr Profil wurde gespeichert. Die neue Adresse gilt, sobald Sie dem Link in der E-Mail gefolgt sind, die der Server in seiner outbox abgelegt hat.',
+  'Your profile was saved. The new address takes effect once you follow the link that we sent to it.':
+    'Ihr Profil wurde gespeichert. Die neue Adresse gilt, sobald Sie dem Link gefolgt sind, den wir dorthin gesendet haben.',
   'Your public keys': 'Ihre öffentlichen Schlüssel',
-  'Your team’s own world of devices. Letters, digits and dashes; left empty, it is named after you.':
-    'Die eigene Gerätewelt Ihres Teams. Buchstaben, Ziffern und Bindestriche; bleibt das Feld leer, heißt er wie Sie.',
+  'A namespace holds your team’s devices. Use letters, digits and dashes; left empty, it is named after you.':
+    'Ein Namensraum enthält die Geräte Ihres Teams. Verwenden Sie Buchstaben, Ziffern und Bindestriche; bleibt das Feld leer, heißt er wie Sie.',
 } as const

@@ -56,18 +56,18 @@ export const auditActions = {
   'A person continued a session with another client.':
     'Eine Person setzte eine Sitzung mit einem anderen Client fort.',
   'Somebody began to watch a session.': 'Jemand begann, einer Sitzung zuzusehen.',
-  'Somebody does not watch a session any more.': 'Jemand sieht einer Sitzung nicht mehr zu.',
+  'Somebody stopped watching a session.': 'Jemand sieht einer Sitzung nicht mehr zu.',
   'The person of a session allowed somebody to type in it.':
     'Die Person einer Sitzung erlaubte jemandem, in ihr zu schreiben.',
   'The person of a session did not allow somebody to type in it.':
     'Die Person einer Sitzung erlaubte jemandem nicht, in ihr zu schreiben.',
-  'Somebody may type in a session of somebody else from now on.':
+  'Somebody was allowed to type in another person’s session.':
     'Jemand darf ab jetzt in der Sitzung eines anderen schreiben.',
-  'Somebody does not type in a session of somebody else any more.':
+  'Somebody stopped typing in another person’s session.':
     'Jemand schreibt nicht mehr in der Sitzung eines anderen.',
-  'Somebody made themselves the only one who types in a session.':
+  'Somebody took control of a session: only they can type.':
     'Jemand machte sich zum Einzigen, der in einer Sitzung schreibt.',
-  'Somebody made somebody else the only one who types in a session.':
+  'Somebody handed control of a session to another person.':
     'Jemand machte jemand anderen zum Einzigen, der in einer Sitzung schreibt.',
   'Everybody who may type in a session can do so again.':
     'Alle, die in einer Sitzung schreiben dürfen, können es wieder.',
@@ -75,7 +75,7 @@ export const auditActions = {
     'Eine Datei wurde in einer Sitzung mit SFTP gelesen oder geschrieben.',
   'A connection was forwarded in a session, to this address for the first time.':
     'In einer Sitzung wurde eine Verbindung weitergeleitet, zum ersten Mal zu dieser Adresse.',
-  'What is forbidden in sessions changed.': 'Was in Sitzungen verboten ist, wurde geändert.',
+  'The session policy changed.': 'Was in Sitzungen verboten ist, wurde geändert.',
   'The policy of the namespace forbade something in a session.':
     'Die Richtlinie des Namensraums hat in einer Sitzung etwas verboten.',
   'A login on a device was refused.': 'Eine Anmeldung auf einem Gerät wurde abgelehnt.',
@@ -117,6 +117,6 @@ export const auditActions = {
     'Der Administrator hat einen Befehl auf dem Server ausgeführt.',
   'The notes about a device changed.': 'Die Notizen zu einem Gerät wurden geändert.',
   'Somebody was invited to a session.': 'Jemand wurde in eine Sitzung eingeladen.',
-  'Somebody took an invitation to a session.': 'Jemand hat eine Einladung in eine Sitzung angenommen.',
+  'Somebody accepted an invitation to a session.': 'Jemand hat eine Einladung in eine Sitzung angenommen.',
   'An invitation to a session was revoked.': 'Eine Einladung in eine Sitzung wurde widerrufen.',
 } as const

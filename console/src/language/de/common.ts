@@ -1,4 +1,4 @@
-// What several pages share, the frame around them, and the words of dates.
+// Texts of several pages, the frame around them, and the words of dates.
 export const common = {
   '{count} days': '{count} Tage',
   '{count} s': '{count} s',
@@ -19,14 +19,14 @@ export const common = {
   'Audit log': 'Audit-Protokoll',
   Billing: 'Abrechnung',
   Cancel: 'Abbrechen',
-  chosen: 'gewählt',
-  'Colours of the system': 'Farben des Systems',
+  selected: 'ausgewählt',
+  'System theme': 'Systemdesign',
   Connectors: 'Konnektoren',
   'Copied.': 'Kopiert.',
   Copy: 'Kopieren',
   'Copy {name}': '{name} kopieren',
   'Create the namespace': 'Namensraum anlegen',
-  'Dark colours': 'Dunkle Farben',
+  'Dark theme': 'Dunkles Design',
   'Devices with the tag {tag}': 'Geräte mit dem Tag {tag}',
   Enrolment: 'Geräteregistrierung',
   'Firewall rules': 'Firewall-Regeln',
@@ -34,11 +34,11 @@ export const common = {
   'Hawser, overview': 'Hawser, Übersicht',
   Hide: 'Verbergen',
   'just now': 'eben',
-  'Language of the browser': 'Sprache des Browsers',
+  'Browser language': 'Sprache des Browsers',
   'Leave without saving': 'Ohne Speichern verlassen',
   'Leave without saving?': 'Ohne Speichern verlassen?',
   'Letters, digits and dashes.': 'Buchstaben, Ziffern und Bindestriche.',
-  'Light colours': 'Helle Farben',
+  'Light theme': 'Helles Design',
   'Loading …': 'Wird geladen …',
   Name: 'Name',
   Namespace: 'Namensraum',
@@ -47,7 +47,7 @@ export const common = {
   'New namespace': 'Neuer Namensraum',
   'New namespace …': 'Neuer Namensraum …',
   Next: 'Weiter',
-  'No such page': 'Diese Seite gibt es nicht',
+  'Page not found': 'Seite nicht gefunden',
   'none of {total}': 'keine von {total}',
   off: 'aus',
   'Offline {time}': 'Offline {time}',
@@ -68,24 +68,24 @@ export const common = {
   Show: 'Anzeigen',
   'Sign out': 'Abmelden',
   'Skip to the page': 'Zum Inhalt springen',
-  'Something broke': 'Etwas ging schief',
-  'Something here is in use already.': 'Etwas davon ist schon vergeben.',
+  'Something went wrong': 'Etwas ging schief',
+  'A value here is already in use.': 'Ein Wert hier wird bereits verwendet.',
   'Stay here': 'Hier bleiben',
-  'The console has no page at this address.': 'Die Konsole hat unter dieser Adresse keine Seite.',
-  'The console met something that it did not expect. Loading the page again usually helps.':
-    'Die Konsole ist auf etwas Unerwartetes gestoßen. Meist hilft es, die Seite neu zu laden.',
+  'There is no page at this address.': 'Unter dieser Adresse gibt es keine Seite.',
+  'An unexpected error occurred. Reloading the page usually helps.':
+    'Ein unerwarteter Fehler ist aufgetreten. Meist hilft es, die Seite neu zu laden.',
   'the owner': 'der Eigentümer',
   'The server cannot be reached. Check your connection and try again.':
     'Der Server ist nicht erreichbar. Prüfen Sie Ihre Verbindung und versuchen Sie es erneut.',
-  'The server does not accept a value that this page has sent.':
-    'Der Server nimmt einen Wert nicht an, den diese Seite gesendet hat.',
-  'The server is in trouble. Please try again in a moment.':
-    'Der Server hat ein Problem. Bitte versuchen Sie es gleich noch einmal.',
-  'The server refused this ({status}).': 'Der Server hat das abgelehnt ({status}).',
-  'There is no page {number}.': 'Eine Seite {number} gibt es nicht.',
-  'This cannot be used.': 'Das kann nicht verwendet werden.',
-  'This window is in the namespace of your other one now, because you are not signed in to its own any more.':
-    'Dieses Fenster ist jetzt im Namensraum Ihres anderen, weil Sie in seinem eigenen nicht mehr angemeldet sind.',
+  'The server rejected a value sent by this page.':
+    'Der Server hat einen Wert abgelehnt, den diese Seite gesendet hat.',
+  'Something went wrong on the server. Try again in a moment.':
+    'Auf dem Server ist ein Fehler aufgetreten. Versuchen Sie es gleich noch einmal.',
+  'The server refused the request ({status}).': 'Der Server hat die Anfrage abgelehnt ({status}).',
+  'Page {number} does not exist.': 'Seite {number} gibt es nicht.',
+  'This value is not valid.': 'Dieser Wert ist ungültig.',
+  'This window switched to the namespace of your other window, because you are no longer signed in to its own.':
+    'Dieses Fenster hat in den Namensraum Ihres anderen Fensters gewechselt, weil Sie in seinem eigenen nicht mehr angemeldet sind.',
   'To the first page': 'Zur ersten Seite',
   'To the overview': 'Zur Übersicht',
   'Try again': 'Noch einmal versuchen',
@@ -95,16 +95,14 @@ export const common = {
   Waiting: 'Wartend',
   Welcome: 'Willkommen',
   'Welcome, {name}': 'Willkommen, {name}',
-  'What you have changed on this page is not saved.':
-    'Was Sie auf dieser Seite geändert haben, ist nicht gespeichert.',
+  'Your changes on this page are not saved.': 'Ihre Änderungen auf dieser Seite sind nicht gespeichert.',
   Work: 'Arbeit',
-  'You are in {name} now.': 'Sie sind jetzt in {name}.',
-  'You are in no namespace yet. Create one, or ask a colleague to add you to theirs and sign in again.':
-    'Sie sind noch in keinem Namensraum. Legen Sie einen an, oder bitten Sie jemanden, Sie in seinen aufzunehmen, und melden Sie sich wieder an.',
+  'You are now in {name}.': 'Sie sind jetzt in {name}.',
+  'You are not in any namespace yet. Create one, or ask a colleague to add you to theirs and sign in again.':
+    'Sie gehören noch keinem Namensraum an. Legen Sie einen an, oder bitten Sie jemanden aus Ihrem Team, Sie in einen aufzunehmen, und melden Sie sich wieder an.',
   'You are signed out.': 'Sie sind abgemeldet.',
   'Your role here is {role}: {who} can {what}.': 'Ihre Rolle ist hier {role}: {who} kann {what}.',
-  'Your sign-in has ended. Please sign in again.':
-    'Ihre Anmeldung ist abgelaufen. Bitte melden Sie sich erneut an.',
-  'Your team’s own world of devices: letters, digits and dashes.':
-    'Die eigene Gerätewelt Ihres Teams: Buchstaben, Ziffern und Bindestriche.',
+  'Your sign-in has expired. Sign in again.': 'Ihre Anmeldung ist abgelaufen. Melden Sie sich erneut an.',
+  'A namespace holds your team’s devices. Use letters, digits and dashes.':
+    'Ein Namensraum enthält die Geräte Ihres Teams. Verwenden Sie Buchstaben, Ziffern und Bindestriche.',
 } as const

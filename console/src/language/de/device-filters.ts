@@ -23,8 +23,8 @@ export const deviceFilters = {
   'Part of the network address': 'Teil der Netzwerkadresse',
   'Processor: {value}': 'Prozessor: {value}',
   'Remove all filters': 'Alle Filter entfernen',
-  'State, search, filters, columns and order. It is kept in this browser; its address can be sent to others.':
-    'Zustand, Suche, Filter, Spalten und Reihenfolge. Sie bleibt in diesem Browser; ihre Adresse können Sie weitergeben.',
+  'Saves the state, search, filters, columns and order in this browser. To share the view, send its link.':
+    'Speichert Zustand, Suche, Filter, Spalten und Reihenfolge in diesem Browser. Zum Weitergeben senden Sie den Link der Ansicht.',
   Suggestions: 'Vorschläge',
   'System: {value}': 'System: {value}',
   'Tag: {value}': 'Tag: {value}',

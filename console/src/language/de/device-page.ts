@@ -1,17 +1,16 @@
 // Notes, ports and containers on the page of a device; columns of the table.
 export const devicePage = {
-  '{person} has written this since you began. Yours above is not saved yet.':
-    '{person} hat das geschrieben, seit Sie begonnen haben. Ihre Fassung oben ist noch nicht gespeichert.',
-  'A port is a number from 1 to 65535, and a host a name or an address.':
-    'Ein Port ist eine Zahl von 1 bis 65535, ein Host ein Name oder eine Adresse.',
+  '{person} changed the notes while you were editing. Your version above is not saved yet.':
+    '{person} hat die Notizen geändert, während Sie daran gearbeitet haben. Ihre Fassung oben ist noch nicht gespeichert.',
+  'Enter a port from 1 to 65535 and a host name or address.':
+    'Geben Sie einen Port von 1 bis 65535 und einen Hostnamen oder eine Adresse ein.',
   'Accept {device}': '{device} annehmen',
   'All {count}': 'Alle {count}',
-  'Containers beside it': 'Container daneben',
+  'Containers on the same machine': 'Container auf derselben Maschine',
   'Containers from the same address': 'Container von derselben Adresse',
-  'Drag to resize; double-click for the usual widths':
-    'Ziehen ändert die Breite; Doppelklick stellt die üblichen Breiten her',
+  'Drag to resize; double-click to reset': 'Ziehen ändert die Breite; Doppelklick setzt sie zurück',
   'Edit the notes': 'Notizen bearbeiten',
-  'Host, as the device sees it': 'Host, vom Gerät aus gesehen',
+  'Host, as seen from the device': 'Host, vom Gerät aus gesehen',
   'Markdown: headings, lists, **bold**, `code`, [links](https://…)':
     'Markdown: Überschriften, Listen, **fett**, `Code`, [Links](https://…)',
   'More for {device}': 'Mehr zu {device}',
@@ -22,25 +21,26 @@ export const devicePage = {
   'Ports are not forwarded into containers.': 'In Container werden keine Ports weitergeleitet.',
   'Save mine instead': 'Stattdessen meine speichern',
   'Save the notes': 'Notizen speichern',
-  'Something else': 'Etwas anderes',
+  Other: 'Andere',
   'Terminal on {device}': 'Terminal auf {device}',
-  'the hawser line that forwards it': 'die hawser-Zeile, die ihn weiterleitet',
-  'The notes are empty now.': 'Die Notizen sind jetzt leer.',
-  'The notes are saved.': 'Die Notizen sind gespeichert.',
-  'The policy of the namespace forbids forwarded connections but to {destinations}.':
-    'Die Richtlinie des Namensraums verbietet Weiterleitungen, außer zu {destinations}.',
-  'The policy of the namespace forbids forwarded connections.':
-    'Die Richtlinie des Namensraums verbietet Weiterleitungen.',
-  'the ssh line that forwards it': 'die ssh-Zeile, die ihn weiterleitet',
+  'the hawser command that forwards it': 'den hawser-Befehl für die Weiterleitung',
+  'The notes were cleared.': 'Die Notizen wurden geleert.',
+  'The notes were saved.': 'Die Notizen wurden gespeichert.',
+  'The namespace’s policy only allows forwarding to {destinations}.':
+    'Die Richtlinie des Namensraums erlaubt Weiterleitungen nur zu {destinations}.',
+  'The namespace’s policy does not allow forwarding.':
+    'Die Richtlinie des Namensraums erlaubt keine Weiterleitungen.',
+  'the ssh command that forwards it': 'den ssh-Befehl für die Weiterleitung',
   'They come from the same address, {address}.': 'Sie kommen von derselben Adresse, {address}.',
   'Web page': 'Webseite',
   'Web page, HTTPS': 'Webseite, HTTPS',
-  'What the notes say now': 'Was jetzt in den Notizen steht',
-  'Where it stands, who to call, what is odd about it: for everybody here.':
-    'Wo es steht, wen man anruft, was daran besonders ist: für alle hier.',
-  'While it runs, open {link} here.': 'Solange sie läuft, öffnen Sie hier {link}.',
+  'Current notes': 'Aktuelle Notizen',
+  'Where it is, who to call, what is special about it. Everyone in the namespace sees these notes.':
+    'Wo es steht, wen man anruft, was daran besonders ist. Alle im Namensraum sehen diese Notizen.',
+  'While the command runs, open {link} on this machine.':
+    'Solange der Befehl läuft, öffnen Sie {link} auf dieser Maschine.',
   'Width of {column}': 'Breite von {column}',
-  'With the command line of Hawser': 'Mit der Kommandozeile von Hawser',
-  'With the SSH client you already have': 'Mit dem SSH-Client, den Sie schon haben',
+  'With the Hawser command line': 'Mit der Kommandozeile von Hawser',
+  'With your SSH client': 'Mit Ihrem SSH-Client',
   'Write notes': 'Notizen schreiben',
 } as const

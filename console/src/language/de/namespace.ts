@@ -1,17 +1,17 @@
 // A namespace: its settings, members, policy, audit log and subscription.
 export const namespace = {
   '(you)': '(Sie)',
-  'A card that can be charged comes first: add one and make it the default.':
-    'Zuerst braucht es eine belastbare Karte: Fügen Sie eine hinzu und machen Sie sie zum Standard.',
-  'A device’s password alone, or a key without an owner, is then refused. The terminal here and hawser ssh know who you are.':
-    'Das Passwort eines Geräts allein oder ein Schlüssel ohne Eigentümer wird dann abgelehnt. Das Terminal hier und hawser ssh wissen, wer Sie sind.',
-  'A namespace with this name exists already.': 'Einen Namensraum mit diesem Namen gibt es schon.',
+  'A valid card is required first: add one and make it the default.':
+    'Zuerst brauchen Sie eine gültige Karte: Fügen Sie eine hinzu und machen Sie sie zum Standard.',
+  'Logins with only a device password, or with a key that has no owner, are then refused. The browser terminal and hawser ssh identify the user.':
+    'Anmeldungen nur mit dem Passwort eines Geräts oder mit einem Schlüssel ohne Eigentümer werden dann abgelehnt. Das Terminal im Browser und hawser ssh weisen den Benutzer aus.',
+  'A namespace with this name exists already.': 'Ein Namensraum mit diesem Namen existiert bereits.',
   'A stream sends every new entry to a webhook or a syslog server.':
     'Ein Stream sendet jeden neuen Eintrag an einen Webhook oder einen Syslog-Server.',
-  'A stream with this name exists already.': 'Einen Stream mit diesem Namen gibt es schon.',
-  'A URL is needed.': 'Es braucht eine URL.',
+  'A stream with this name already exists.': 'Ein Stream mit diesem Namen existiert bereits.',
+  'Enter a URL.': 'Geben Sie eine URL ein.',
   'Accepted devices': 'Angenommene Geräte',
-  'Accepted devices: {count}, {most} at most.': 'Angenommene Geräte: {count}, höchstens {most}.',
+  'Accepted devices: {count} of at most {most}.': 'Angenommene Geräte: {count} von höchstens {most}.',
   'Accepted devices: {count}.': 'Angenommene Geräte: {count}.',
   Action: 'Aktion',
   active: 'aktiv',
@@ -20,10 +20,10 @@ export const namespace = {
   'Add a stream': 'Stream hinzufügen',
   'Add the member': 'Mitglied hinzufügen',
   'Add the stream': 'Stream hinzufügen',
-  'Administrators of the namespace see the audit log.':
-    'Das Audit-Protokoll sehen Administratoren des Namensraums.',
-  'Administrators type in sessions of others without asking':
-    'Administratoren schreiben in Sitzungen anderer, ohne zu fragen',
+  'Only administrators of the namespace can see the audit log.':
+    'Nur Administratoren des Namensraums können das Audit-Protokoll sehen.',
+  'Administrators can type in other people’s sessions without asking':
+    'Administratoren können in Sitzungen anderer schreiben, ohne zu fragen',
   After: 'Nachher',
   'All: {name}': 'Alle: {name}',
   'Administrator of the server': 'Administrator des Servers',
@@ -37,43 +37,43 @@ export const namespace = {
     'nimmt außerdem Geräte an, lehnt sie ab, benennt sie und gibt ihnen Tags',
   'also deletes devices, watches sessions, and manages keys, rules, members and settings':
     'löscht außerdem Geräte, sieht Sitzungen zu und verwaltet Schlüssel, Regeln, Mitglieder und Einstellungen',
-  'An agent restarts when its sessions have ended, and goes back to the former one if it cannot connect.':
-    'Ein Agent startet neu, wenn seine Sitzungen beendet sind, und kehrt zum vorigen zurück, falls er sich nicht verbinden kann.',
-  'An invoice is open.': 'Eine Rechnung ist offen.',
+  'An agent restarts when its sessions have ended, and rolls back to the previous version if it cannot connect.':
+    'Ein Agent startet neu, sobald seine Sitzungen beendet sind, und kehrt zur vorigen Version zurück, falls er sich nicht verbinden kann.',
+  'An invoice is unpaid.': 'Eine Rechnung ist unbezahlt.',
   'Announcement at connection': 'Ankündigung bei der Verbindung',
   'Any action': 'Jede Aktion',
   'are not recorded': 'werden nicht aufgezeichnet',
   'are not searched': 'werden nicht durchsucht',
-  'are recorded; one that cannot be recorded ends':
-    'werden aufgezeichnet; eine, bei der es nicht geht, endet',
-  'are recorded; one that cannot be recorded goes on and says so':
-    'werden aufgezeichnet; eine, bei der es nicht geht, läuft weiter und sagt es',
+  'are recorded; a session that cannot be recorded ends':
+    'werden aufgezeichnet; eine Sitzung, die sich nicht aufzeichnen lässt, endet',
+  'are recorded; a session that cannot be recorded continues with a notice':
+    'werden aufgezeichnet; eine Sitzung, die sich nicht aufzeichnen lässt, läuft mit einem Hinweis weiter',
   'As CSV, for spreadsheets': 'Als CSV, für Tabellen',
   'As JSON, which can be verified': 'Als JSON, das sich prüfen lässt',
   Before: 'Vorher',
   Begin: 'Beginnen',
-  'Beside LANG and LC_*, for SendEnv: names with spaces between, as DEPLOY_TARGET CI_*. PATH, LD_* and the like never pass.':
-    'Neben LANG und LC_*, für SendEnv: Namen mit Leerzeichen dazwischen, etwa DEPLOY_TARGET CI_*. PATH, LD_* und Ähnliches werden nie durchgelassen.',
-  'by themselves, a few devices first': 'von selbst, zuerst auf wenigen Geräten',
+  'In addition to LANG and LC_*, for SendEnv. Separate names with spaces, for example DEPLOY_TARGET CI_*. PATH, LD_* and similar variables are never passed on.':
+    'Zusätzlich zu LANG und LC_*, für SendEnv. Trennen Sie Namen mit Leerzeichen, zum Beispiel DEPLOY_TARGET CI_*. PATH, LD_* und ähnliche Variablen werden nie weitergegeben.',
+  'automatically, starting with a few devices': 'automatisch, zuerst auf wenigen Geräten',
   'can be searched': 'können durchsucht werden',
-  'Cards are added on the pages of the payment provider; this server never sees their numbers.':
-    'Karten werden auf den Seiten des Zahlungsdienstes hinzugefügt; dieser Server sieht ihre Nummern nie.',
-  'Certificate of its authority (PEM)': 'Zertifikat seiner Zertifizierungsstelle (PEM)',
+  'You add cards on the payment provider’s site; this server never sees card numbers.':
+    'Karten fügen Sie auf den Seiten des Zahlungsdienstes hinzu; dieser Server sieht ihre Nummern nie.',
+  'CA certificate (PEM)': 'CA-Zertifikat (PEM)',
   'change settings and members': 'Einstellungen und Mitglieder ändern',
   Changes: 'Änderungen',
   'Choose devices …': 'Geräte wählen …',
   'Choose the devices that stay': 'Geräte wählen, die bleiben',
   Connections: 'Verbindungen',
-  'Copy it now: it is shown this once. The receiver checks signatures with it.':
-    'Kopieren Sie es jetzt: Es wird nur dieses eine Mal gezeigt. Der Empfänger prüft damit die Signaturen.',
-  'dead letters': 'Unzustellbares',
+  'Copy it now: it is shown only once. The receiver verifies signatures with it.':
+    'Kopieren Sie es jetzt: Es wird nur dieses eine Mal gezeigt. Der Empfänger prüft damit Signaturen.',
+  'undelivered entries': 'unzustellbare Einträge',
   default: 'Standard',
   'Delete it': 'Löschen',
   'Delete the namespace': 'Namensraum löschen',
   'Delete {name}?': '{name} löschen?',
   'Delete …': 'Löschen …',
-  'Deletes it with its devices, keys, rules, sessions and recordings. This cannot be undone.':
-    'Löscht ihn mit seinen Geräten, Schlüsseln, Regeln, Sitzungen und Aufzeichnungen. Das lässt sich nicht rückgängig machen.',
+  'This deletes the namespace with its devices, keys, rules, sessions and recordings. It cannot be undone.':
+    'Löscht den Namensraum mit seinen Geräten, Schlüsseln, Regeln, Sitzungen und Aufzeichnungen. Das lässt sich nicht rückgängig machen.',
   Destinations: 'Ziele',
   'Details of entry {number}': 'Einzelheiten von Eintrag {number}',
   Details: 'Einzelheiten',
@@ -82,87 +82,83 @@ export const namespace = {
   ended: 'beendet',
   'ends soon': 'endet bald',
   Field: 'Feld',
-  'For more devices the namespace becomes a customer of the payment provider first. That costs nothing.':
-    'Für mehr Geräte wird der Namensraum zuerst Kunde des Zahlungsdienstes. Das kostet nichts.',
+  'To add more devices, first register the namespace with the payment provider. Registration is free.':
+    'Für weitere Geräte registrieren Sie den Namensraum zuerst beim Zahlungsdienst. Die Registrierung ist kostenlos.',
   'forbid all, except': 'alle verbieten, außer',
   'Forbid downloads': 'Downloads verbieten',
   'Forbid uploads': 'Uploads verbieten',
   'Forwarded connections': 'Weitergeleitete Verbindungen',
   'from {source}': 'von {source}',
   Hash: 'Hash',
-  'host:port, one in a line, as db.internal:5432, *.internal:* or 10.0.*:8000-8999; unix: and a path for sockets.':
-    'host:port, eines pro Zeile, etwa db.internal:5432, *.internal:* oder 10.0.*:8000-8999; unix: und ein Pfad für Sockets.',
+  'One host:port per line, for example db.internal:5432, *.internal:* or 10.0.*:8000-8999. Use unix: and a path for sockets.':
+    'Ein host:port pro Zeile, zum Beispiel db.internal:5432, *.internal:* oder 10.0.*:8000-8999. Für Sockets unix: und ein Pfad.',
   'https://… of a webhook, or syslog+tls://host:port': 'https://… eines Webhooks oder syslog+tls://host:port',
   'I have copied it': 'Ich habe es kopiert',
   Invoices: 'Rechnungen',
-  'It begins with a letter or digit and has up to 63 letters, digits or dashes.':
-    'Er beginnt mit einem Buchstaben oder einer Ziffer und hat bis zu 63 Buchstaben, Ziffern oder Bindestriche.',
-  'It can be added again later.': 'Es kann später wieder hinzugefügt werden.',
-  'It is a part of every ssh line: a new name changes them all.':
-    'Er ist Teil jeder ssh-Zeile: Ein neuer Name ändert sie alle.',
-  'Its devices, keys, rules, sessions and recordings are removed for good, for all of its members. This cannot be undone.':
+  'Start with a letter or digit; up to 63 letters, digits or dashes.':
+    'Am Anfang ein Buchstabe oder eine Ziffer; bis zu 63 Buchstaben, Ziffern oder Bindestriche.',
+  'You can add it again later.': 'Sie können es später wieder hinzufügen.',
+  'The name is part of every ssh command: changing it changes them all.':
+    'Der Name ist Teil jedes ssh-Befehls: Ein neuer Name ändert sie alle.',
+  'This permanently removes its devices, keys, rules, sessions and recordings for all members. It cannot be undone.':
     'Seine Geräte, Schlüssel, Regeln, Sitzungen und Aufzeichnungen werden endgültig entfernt, für alle seine Mitglieder. Das lässt sich nicht rückgängig machen.',
-  'Its receiver gets no more entries. The audit log itself stays.':
-    'Der Empfänger bekommt keine weiteren Einträge. Das Audit-Protokoll selbst bleibt.',
+  'Its receiver gets no more entries. The audit log itself is kept.':
+    'Der Empfänger bekommt keine weiteren Einträge. Das Audit-Protokoll selbst bleibt erhalten.',
   'Keep none': 'Keines behalten',
   'Keep {count} device': '{count} Gerät behalten',
   'Keep {count} devices': '{count} Geräte behalten',
-  'last taken {when}': 'zuletzt angenommen {when}',
-  'Let sessions go on when they cannot be recorded':
-    'Sitzungen weitergehen lassen, wenn sie nicht aufgezeichnet werden können',
+  'last delivered {when}': 'zuletzt zugestellt {when}',
+  'Continue sessions that cannot be recorded': 'Sitzungen fortsetzen, die sich nicht aufzeichnen lassen',
   'Make default': 'Zum Standard machen',
   'Make default: {name}': 'Zum Standard machen: {name}',
   'Manage at the payment provider': 'Beim Zahlungsdienst verwalten',
   'Mask secrets in recordings': 'Geheimnisse in Aufzeichnungen verdecken',
-  'Mask what follows these texts, too': 'Auch verdecken, was auf diese Texte folgt',
-  'may do everything': 'darf alles',
+  'Also mask what follows these texts': 'Auch verdecken, was auf diese Texte folgt',
+  'can do everything': 'darf alles',
   Members: 'Mitglieder',
-  'More devices than are free': 'Mehr Geräte, als frei sind',
+  'Over the free device limit': 'Mehr Geräte als kostenlos',
   'More for {name}': 'Mehr zu {name}',
   More: 'Mehr',
   'Name of the namespace': 'Name des Namensraums',
-  'Names of subsystems': 'Namen der Subsysteme',
+  'Subsystem names': 'Namen der Subsysteme',
   'never began': 'nie begonnen',
   never: 'nie',
-  'News from those who run this server.': 'Neuigkeiten von denen, die diesen Server betreiben.',
-  'No accepted device has such a name.': 'Kein angenommenes Gerät hat einen solchen Namen.',
-  'No entry fits so far.': 'Bisher passt kein Eintrag.',
-  'No entry fits.': 'Kein Eintrag passt.',
-  'Nobody reaches any of them until you choose which ones stay, or subscribe.':
-    'Niemand erreicht eines davon, bis Sie wählen, welche bleiben, oder ein Abonnement abschließen.',
-  'Nothing has to be paid here.': 'Hier ist nichts zu bezahlen.',
+  'News from the operators of this server.': 'Neuigkeiten von den Betreibern dieses Servers.',
+  'No accepted device matches this name.': 'Kein angenommenes Gerät passt zu diesem Namen.',
+  'No matching entries so far.': 'Bisher keine passenden Einträge.',
+  'No matching entries.': 'Keine passenden Einträge.',
+  'Nobody can connect to any of them until you choose which ones stay, or subscribe.':
+    'Niemand kann sich mit einem davon verbinden, bis Sie wählen, welche bleiben, oder ein Abonnement abschließen.',
+  'No payment is needed.': 'Keine Zahlung nötig.',
   'nothing in them is masked': 'nichts darin ist verdeckt',
   'nothing waits': 'nichts wartet',
   Number: 'Nummer',
   offline: 'offline',
   Older: 'Ältere',
-  'on trial': 'zur Probe',
-  'One a line, as it stands before a secret, such as ticket#. Up to 20.':
-    'Einer pro Zeile, wie er vor einem Geheimnis steht, etwa ticket#. Bis zu 20.',
+  trial: 'Testphase',
+  'One per line: the text that precedes a secret, such as ticket#. Up to 20.':
+    'Einer pro Zeile: der Text, der vor einem Geheimnis steht, etwa ticket#. Bis zu 20.',
   'one entry waits': 'ein Eintrag wartet',
   online: 'online',
-  'Only for an authority of your own.': 'Nur für eine eigene Zertifizierungsstelle.',
-  'Only known people reach devices': 'Nur bekannte Personen erreichen Geräte',
-  'only those who are known reach devices': 'nur bekannte erreichen Geräte',
-  'Otherwise a full disk ends them. A session that went on unrecorded says so.':
-    'Sonst beendet eine volle Platte sie. Eine Sitzung, die unaufgezeichnet weiterging, sagt es.',
+  'Only for your own certificate authority.': 'Nur für eine eigene Zertifizierungsstelle.',
+  'Require identified users': 'Nur ausgewiesene Benutzer zulassen',
+  'only identified users can connect': 'nur ausgewiesene Benutzer können sich verbinden',
+  'Otherwise a full disk ends them. A session that continued unrecorded is marked.':
+    'Sonst beendet ein voller Datenträger sie. Eine Sitzung, die unaufgezeichnet weiterlief, ist gekennzeichnet.',
   'paid until {end}': 'bezahlt bis {end}',
   paused: 'pausiert',
   'Pay it': 'Bezahlen',
-  'payment is late': 'Zahlung überfällig',
+  'payment overdue': 'Zahlung überfällig',
   'Payment methods': 'Zahlungsmittel',
-  'People who are no members can be invited to sessions':
-    'Personen, die keine Mitglieder sind, können in Sitzungen eingeladen werden',
+  'Non-members can be invited to sessions': 'Nicht-Mitglieder können in Sitzungen eingeladen werden',
   People: 'Personen',
-  'Please fill in a username or an e-mail address.':
-    'Bitte geben Sie einen Benutzernamen oder eine E-Mail-Adresse ein.',
+  'Enter a username or an e-mail address.': 'Geben Sie einen Benutzernamen oder eine E-Mail-Adresse ein.',
   Policy: 'Richtlinie',
-  'Record what sessions show': 'Aufzeichnen, was Sitzungen zeigen',
+  'Record sessions': 'Sitzungen aufzeichnen',
   Recordings: 'Aufzeichnungen',
-  'Recordings take up {used} of {quota}. At the quota nothing more is recorded; nothing is deleted.':
+  'Recordings use {used} of {quota}. When the quota is reached, recording stops; nothing is deleted.':
     'Die Aufzeichnungen belegen {used} von {quota}. Ist das Kontingent erreicht, wird nichts mehr aufgezeichnet; gelöscht wird nichts.',
-  'Recordings take up {used}; there is no quota.':
-    'Die Aufzeichnungen belegen {used}; es gibt kein Kontingent.',
+  'Recordings use {used}; there is no quota.': 'Die Aufzeichnungen belegen {used}; es gibt kein Kontingent.',
   'Remove it': 'Entfernen',
   'Remove {name}': '{name} entfernen',
   'Remove {name}?': '{name} entfernen?',
@@ -172,115 +168,117 @@ export const namespace = {
   'Save the policy': 'Richtlinie speichern',
   'Save the settings': 'Einstellungen speichern',
   Save: 'Speichern',
-  'Search everything that was recorded': 'Alles durchsuchbar machen, was aufgezeichnet wurde',
-  'Seconds that sessions wait for a device whose connection is lost':
-    'Sekunden, die Sitzungen auf ein Gerät warten, dessen Verbindung abgebrochen ist',
-  'Seconds that terminals wait for a person whose connection is lost':
-    'Sekunden, die Terminals auf eine Person mit abgebrochener Verbindung warten',
+  'Make recordings searchable': 'Aufzeichnungen durchsuchbar machen',
+  'Seconds to hold sessions when a device disconnects':
+    'Sekunden, die Sitzungen gehalten werden, wenn ein Gerät die Verbindung verliert',
+  'Seconds to hold terminals when a client disconnects':
+    'Sekunden, die Terminals gehalten werden, wenn ein Client die Verbindung verliert',
   'secrets in them are masked': 'Geheimnisse darin sind verdeckt',
   'sees devices and sessions, and connects to devices':
     'sieht Geräte und Sitzungen und verbindet sich mit Geräten',
   'Send a test': 'Test senden',
-  'Send dead letters again': 'Unzustellbares noch einmal senden',
+  'Resend undelivered entries': 'Unzustellbare Einträge erneut senden',
   'sessions end with it': 'Sitzungen enden damit',
-  'sessions wait {seconds} seconds for it': 'Sitzungen warten {seconds} Sekunden darauf',
+  'its sessions are held for {seconds} seconds': 'Sitzungen werden {seconds} Sekunden gehalten',
   Settings: 'Einstellungen',
-  'Shown to everybody who connects to a device.': 'Wird allen gezeigt, die sich mit einem Gerät verbinden.',
+  'Shown to everyone who connects to a device.': 'Wird allen gezeigt, die sich mit einem Gerät verbinden.',
   Streams: 'Streams',
   Subscribe: 'Abonnieren',
   Subscription: 'Abonnement',
   Subsystems: 'Subsysteme',
-  'Switch off': 'Ausschalten',
-  'Switch on': 'Einschalten',
-  'Switched off, what was indexed is removed; recordings stay.':
-    'Ausgeschaltet wird entfernt, was indexiert war; Aufzeichnungen bleiben.',
+  Disable: 'Deaktivieren',
+  Enable: 'Aktivieren',
+  'Turning this off deletes the search index; recordings are kept.':
+    'Beim Ausschalten wird der Suchindex gelöscht; die Aufzeichnungen bleiben.',
   'terminals end with it': 'Terminals enden damit',
-  'Terminals opened with a device’s password alone are held, too. Anyone with that password can reattach to a held terminal of the same account.':
-    'Auch Terminals, die nur mit dem Passwort eines Geräts geöffnet wurden, werden gehalten. Wer dieses Passwort hat, kann ein gehaltenes Terminal desselben Kontos übernehmen.',
-  'terminals wait {seconds} seconds for them': 'Terminals warten {seconds} Sekunden auf sie',
-  'The dead letters of {name} are sent again.': 'Das Unzustellbare von {name} wird noch einmal gesendet.',
-  'The id of the namespace, which agents are given:': 'Die ID des Namensraums, die Agenten bekommen:',
-  'The namespace is a customer now.': 'Der Namensraum ist jetzt Kunde.',
-  'The namespace {name} is deleted.': 'Der Namensraum {name} ist gelöscht.',
-  'The other devices wait now.': 'Die anderen Geräte warten jetzt.',
+  'Also holds terminals opened with only a device password. Anyone with that password can reattach to a held terminal of the same account.':
+    'Auch Terminals, die nur mit dem Passwort eines Geräts geöffnet wurden, werden gehalten. Wer dieses Passwort hat, kann ein gehaltenes Terminal desselben Kontos wieder übernehmen.',
+  'terminals are held for {seconds} seconds': 'Terminals werden {seconds} Sekunden gehalten',
+  'Undelivered entries of {name} are being resent.':
+    'Unzustellbare Einträge von {name} werden erneut gesendet.',
+  'The namespace ID, for configuring agents:': 'Die ID des Namensraums, zum Einrichten von Agenten:',
+  'The namespace is now registered with the payment provider.':
+    'Der Namensraum ist jetzt beim Zahlungsdienst registriert.',
+  'The namespace {name} was deleted.': 'Der Namensraum {name} wurde gelöscht.',
+  'The other devices are now waiting.': 'Die anderen Geräte sind jetzt wartend.',
   'The person needs an account on this server.': 'Die Person braucht ein Konto auf diesem Server.',
-  'The policy is saved.': 'Die Richtlinie ist gespeichert.',
+  'The policy was saved.': 'Die Richtlinie wurde gespeichert.',
   'The secret of {name}': 'Das Geheimnis von {name}',
   'the secret': 'das Geheimnis',
-  'The settings are saved.': 'Die Einstellungen sind gespeichert.',
-  'The stream is changed.': 'Der Stream ist geändert.',
-  'The stream is deleted.': 'Der Stream ist gelöscht.',
-  'The stream {name} is added.': 'Der Stream {name} ist hinzugefügt.',
-  'The subscription goes on when it is paid, on the pages of the payment provider.':
-    'Das Abonnement läuft weiter, wenn sie auf den Seiten des Zahlungsdienstes bezahlt ist.',
-  'The subscription has begun.': 'Das Abonnement hat begonnen.',
-  'Their programs run on meanwhile. 0: they end with the connection.':
-    'Ihre Programme laufen solange weiter. 0: Sie enden mit der Verbindung.',
+  'The settings were saved.': 'Die Einstellungen wurden gespeichert.',
+  'The stream was changed.': 'Der Stream wurde geändert.',
+  'The stream was deleted.': 'Der Stream wurde gelöscht.',
+  'The stream {name} was added.': 'Der Stream {name} wurde hinzugefügt.',
+  'Pay it on the payment provider’s site to keep your subscription.':
+    'Bezahlen Sie sie auf den Seiten des Zahlungsdienstes, damit Ihr Abonnement weiterläuft.',
+  'The subscription has started.': 'Das Abonnement hat begonnen.',
+  'Their programs keep running while held. 0 ends them with the connection.':
+    'Ihre Programme laufen währenddessen weiter. Bei 0 enden sie mit der Verbindung.',
   'Their sign-ins and API keys for this namespace stop working at once.':
     'Die Anmeldungen und API-Schlüssel der Person für diesen Namensraum gelten sofort nicht mehr.',
-  'There are no news.': 'Es gibt keine Neuigkeiten.',
-  'There are {total} in all; search for the others.':
+  'No announcements yet.': 'Noch keine Ankündigungen.',
+  'There are {total} in total; search to find the others.':
     'Insgesamt sind es {total}; suchen Sie nach den anderen.',
-  'There is no card yet.': 'Es gibt noch keine Karte.',
-  'There is no confirmed account with this name on this server. Ask the person to create one first.':
+  'No cards yet.': 'Noch keine Karten.',
+  'No confirmed account with this name exists on this server. Ask the person to create one first.':
     'Auf diesem Server gibt es kein bestätigtes Konto mit diesem Namen. Bitten Sie die Person, zuerst eines anzulegen.',
-  'There is no stream yet.': 'Es gibt noch keinen Stream.',
-  'There is no subscription yet.': 'Es gibt noch kein Abonnement.',
+  'No streams yet.': 'Noch keine Streams.',
+  'There is no subscription yet.': 'Noch kein Abonnement.',
   'Another request is in progress; try again in a moment.':
     'Eine andere Anfrage läuft noch; versuchen Sie es gleich noch einmal.',
   'This namespace is within its device limit; there is nothing to choose.':
     'Dieser Namensraum hat nicht mehr Geräte, als er haben darf; es gibt nichts auszuwählen.',
   'A chosen device is no longer accepted; choose again.':
     'Ein gewähltes Gerät ist nicht mehr angenommen; wählen Sie neu.',
-  'There is none yet.': 'Es gibt noch keine.',
-  'They continue where they were when it is back in time. 0: they end with the connection.':
-    'Ist es rechtzeitig zurück, gehen sie weiter, wo sie waren. 0: Sie enden mit der Verbindung.',
-  'This server has no payment provider, so nothing is billed and nothing is limited.':
-    'Dieser Server hat keinen Zahlungsdienst; nichts wird berechnet und nichts begrenzt.',
+  'None yet.': 'Noch keine.',
+  'They resume if it reconnects in time. 0 ends them with the connection.':
+    'Sie laufen weiter, wenn es sich rechtzeitig wieder verbindet. Bei 0 enden sie mit der Verbindung.',
+  'This server has no payment provider, so nothing is billed and there are no limits.':
+    'Dieser Server hat keinen Zahlungsdienst; nichts wird berechnet, und es gibt keine Begrenzungen.',
   'Three devices are free; with a subscription there is no limit.':
     'Drei Geräte sind frei; mit einem Abonnement gibt es keine Grenze.',
   'To the newest': 'Zu den neuesten',
   'until {end}': 'bis {end}',
   'Up to 63 letters, digits, dots, hyphens and underscores.':
     'Bis zu 63 Buchstaben, Ziffern, Punkte, Bindestriche und Unterstriche.',
-  'Up to {limit} devices stay accepted; those that are used most are proposed. Live sessions on the others end, and they wait until there is room for them.':
-    'Bis zu {limit} Geräte bleiben angenommen; vorgeschlagen sind die meistgenutzten. Laufende Sitzungen auf den anderen enden, und sie warten, bis Platz für sie ist.',
-  'Updates of agents': 'Aktualisierung der Agenten',
+  'Up to {limit} devices stay accepted; the most used ones are preselected. The others are set to waiting, and their live sessions end.':
+    'Bis zu {limit} Geräte bleiben angenommen; die meistgenutzten sind vorausgewählt. Die anderen werden wartend, und ihre laufenden Sitzungen enden.',
+  'Agent updates': 'Agent-Updates',
   'URL of the receiver': 'URL des Empfängers',
-  'Users of this server, with a link, each to one session while it goes on.':
-    'Benutzer dieses Servers, mit einem Link, jeweils in eine Sitzung, solange sie läuft.',
+  'They need an account on this server and a link, which is valid for one session while it lasts.':
+    'Sie brauchen ein Konto auf diesem Server und einen Link, der für eine Sitzung gilt, solange sie läuft.',
   'valid until {month}/{year}': 'gültig bis {month}/{year}',
   'Variables that clients may send': 'Variablen, die Clients senden dürfen',
-  'What each role may do': 'Was jede Rolle darf',
-  'What is forbidden in sessions, from the moment it is saved. Whoever has a shell can still do what the user may do on the device.':
-    'Was in Sitzungen verboten ist, sobald es gespeichert ist. Wer eine Shell hat, kann weiterhin tun, was der Benutzer auf dem Gerät darf.',
-  'What, by name or id': 'Was: Name oder ID',
+  'What each role can do': 'Was jede Rolle darf',
+  'Restricts what sessions can do, as soon as it is saved. A person with a shell can still do whatever the user can do on the device.':
+    'Schränkt ein, was in Sitzungen möglich ist, sobald die Richtlinie gespeichert ist. Wer eine Shell hat, kann weiterhin alles tun, was der Benutzer auf dem Gerät darf.',
+  'Target name or ID': 'Objekt: Name oder ID',
   What: 'Was',
   'When a device’s connection is lost': 'Wenn die Verbindung eines Geräts abbricht',
   'When a person’s connection is lost': 'Wenn die Verbindung einer Person abbricht',
-  'when somebody asks for it': 'wenn jemand es verlangt',
+  'only on request': 'nur auf Anforderung',
   When: 'Wann',
-  'Who changed what, who came in and who was refused.':
-    'Wer was geändert hat, wer hereinkam und wer abgelehnt wurde.',
-  'Who, by name or id, then Enter': 'Wer: Name oder ID, dann Enter',
+  'Who changed what, who logged in and who was refused.':
+    'Wer was geändert hat, wer sich angemeldet hat und wer abgelehnt wurde.',
+  'Actor name or ID, then Enter': 'Person: Name oder ID, dann Enter',
   Who: 'Wer',
-  'With spaces between, as sftp.': 'Mit Leerzeichen dazwischen, etwa sftp.',
+  'Separate names with spaces, for example sftp.': 'Trennen Sie Namen mit Leerzeichen, zum Beispiel sftp.',
   '{brand} ending in {number}': '{brand}, endet auf {number}',
-  '{count} accepted device, without a limit.': '{count} angenommenes Gerät, ohne Grenze.',
-  '{count} accepted devices, without a limit.': '{count} angenommene Geräte, ohne Grenze.',
+  '{count} accepted device, no limit.': '{count} angenommenes Gerät, keine Begrenzung.',
+  '{count} accepted devices, no limit.': '{count} angenommene Geräte, keine Begrenzung.',
   '{count} accepted, {free} are free.': '{count} angenommen, {free} sind frei.',
   '{count} entries wait': '{count} Einträge warten',
-  '{count} of {limit} chosen': '{count} von {limit} gewählt',
-  '{identifier} is a member now.': '{identifier} ist jetzt Mitglied.',
-  '{name} has taken a test message.': '{name} hat eine Testnachricht angenommen.',
-  '{name} is charged from now on.': '{name} wird ab jetzt belastet.',
-  '{name} is removed.': '{name} ist entfernt.',
-  '{name} is switched off.': '{name} ist ausgeschaltet.',
-  '{name} is switched on.': '{name} ist eingeschaltet.',
-  '{refused} cannot be named here: it decides what code runs on a device, or is no name.':
-    '{refused} kann hier nicht stehen: Es entscheidet, welcher Code auf einem Gerät läuft, oder ist kein Name.',
+  '{count} of {limit} selected': '{count} von {limit} ausgewählt',
+  '{identifier} is now a member.': '{identifier} ist jetzt Mitglied.',
+  '{name} accepted a test message.': '{name} hat eine Testnachricht angenommen.',
+  '{name} is now the default card.': '{name} ist jetzt die Standardkarte.',
+  '{name} was removed.': '{name} wurde entfernt.',
+  '{name} was disabled.': '{name} wurde deaktiviert.',
+  '{name} was enabled.': '{name} wurde aktiviert.',
+  '{refused} is not allowed: it is not a valid name, or it could control which code runs on a device.':
+    '{refused} ist nicht erlaubt: Es ist kein gültiger Name oder könnte bestimmen, welcher Code auf einem Gerät läuft.',
   '{username} is no longer a member.': '{username} ist kein Mitglied mehr.',
-  '{username} is {role} now.': '{username} ist jetzt {role}.',
-  '“{odd}” cannot stand before a secret: 4 to 32 letters, digits and signs can.':
-    '„{odd}“ kann nicht vor einem Geheimnis stehen: 4 bis 32 Buchstaben, Ziffern und Zeichen können es.',
+  '{username} is now {role}.': '{username} ist jetzt {role}.',
+  '“{odd}” is not valid. Use 4 to 32 letters, digits and symbols.':
+    '„{odd}“ ist ungültig. Verwenden Sie 4 bis 32 Buchstaben, Ziffern und Zeichen.',
 } as const

@@ -1,5 +1,5 @@
-// What members may do, as the table of roles names it: the titles and summaries of operations (contract/src), which the
-// reference of the API has in English.
+// Titles and summaries of operations (contract/src), with which the table of roles says what members may do. The
+// reference of the API has them in English.
 export const operations = {
   'Update device status to offline': 'Gerät als offline melden',
   'Marks the device as offline until its agent reports again.':
@@ -86,10 +86,10 @@ export const operations = {
   'Gives a device, or all devices with a tag together, a number of bytes a month. The owner and the administrators get an e-mail when 80 per cent are used, and when all of it is.':
     'Gibt einem Gerät oder allen Geräten mit einem Tag zusammen eine Anzahl Bytes im Monat. Der Eigentümer und die Administratoren bekommen eine E-Mail, wenn 80 Prozent verbraucht sind und wenn alles verbraucht ist.',
   'Update data budget': 'Datenbudget ändern',
-  'Changes how many bytes a budget has, and what it stops. What is used of it stays.':
+  'Changes how many bytes a budget has, and what it stops. The bytes used so far still count.':
     'Ändert, wie viele Bytes ein Budget hat und was es anhält. Was davon verbraucht ist, bleibt.',
   'Delete data budget': 'Datenbudget löschen',
-  'Removes a data budget, and what it stopped goes on. The bytes of the devices are still counted.':
+  'Removes a data budget, and allows what it stopped. The bytes of the devices are still counted.':
     'Entfernt ein Datenbudget; was es angehalten hat, geht weiter. Die Bytes der Geräte werden weiter gezählt.',
   'Get enrolment keys': 'Aufnahmeschlüssel lesen',
   'The keys with which devices without an agent may join the namespace, oldest first.':
@@ -182,7 +182,7 @@ export const operations = {
   'The open invitations to a session, without their tokens, oldest first.':
     'Die offenen Einladungen in eine Sitzung, ohne ihre Token, die ältesten zuerst.',
   'Revoke an invitation to a session': 'Einladung in eine Sitzung widerrufen',
-  'Ends an invitation at once, also for whoever is there by it.':
+  'Ends an invitation at once, also for a guest who is there.':
     'Beendet eine Einladung sofort, auch für alle, die durch sie da sind.',
   'Get sessions': 'Sitzungen lesen',
   'The sessions of the namespace, or those that fit every filter given, newest first. `from` and `to` are about their start.':
@@ -199,10 +199,10 @@ export const operations = {
   'What the session’s terminal showed, frame by frame.':
     'Was das Terminal der Sitzung zeigte, Bild für Bild.',
   'Get a ticket to watch a session': 'Einer Sitzung zusehen',
-  'A ticket with which a browser watches the session while it goes on, as `ticket` in the query of the WebSocket.':
+  'A ticket with which a browser watches the live session, as `ticket` in the query of the WebSocket.':
     'Ein Ticket, mit dem ein Browser der laufenden Sitzung zusieht, als `ticket` in der Abfrage des WebSockets.',
   'Get a ticket to join a session': 'Einer Sitzung beitreten',
-  'A ticket with which a browser asks to type in the session while it goes on, as `ticket` in the query of the WebSocket.':
+  'A ticket with which a browser asks to type in the live session, as `ticket` in the query of the WebSocket.':
     'Ein Ticket, mit dem ein Browser darum bittet, in der laufenden Sitzung zu schreiben, als `ticket` in der Abfrage des WebSockets.',
   'Get session recorded data as asciicast': 'Aufzeichnung einer Sitzung als asciicast laden',
   'One recorded terminal of the session as an asciicast file (version 2), for players.':
@@ -222,7 +222,7 @@ export const operations = {
   'A ticket for the terminal of a session of the caller’s own that is held, or that another client of theirs has, which is then let go.':
     'Ein Ticket für das Terminal einer eigenen Sitzung, die gehalten wird oder die ein anderer eigener Client hat; dieser wird dann getrennt.',
   'Open the files of a terminal': 'Dateien zu einem Terminal öffnen',
-  'A ticket for the files on the device, beside a terminal that the caller has open in a browser.':
+  'A ticket for the files on the device, for a caller with a terminal open in a browser.':
     'Ein Ticket für die Dateien auf dem Gerät, neben einem eigenen Terminal, das im Browser offen ist.',
   'Get recorded terminals': 'Aufgezeichnete Terminals lesen',
   'Get recording usage': 'Speicherbedarf der Aufzeichnungen lesen',
@@ -261,10 +261,10 @@ export const operations = {
   'Update tags in firewall rule': 'Tags einer Firewall-Regel ersetzen',
   'Replaces the tags in the filter of a firewall rule.': 'Ersetzt die Tags im Filter einer Firewall-Regel.',
   'Get policy': 'Richtlinie lesen',
-  'What is forbidden in sessions on the devices of the namespace.':
+  'Returns the policy for sessions on the devices of the namespace.':
     'Was in Sitzungen auf den Geräten des Namensraums verboten ist.',
   'Update policy': 'Richtlinie ändern',
-  'Changes what is forbidden in sessions. It holds at once: what a session does now and may not do any more is ended.':
+  'Changes the policy for sessions. It applies at once and ends whatever it forbids.':
     'Ändert, was in Sitzungen verboten ist. Das gilt sofort: Was eine Sitzung gerade tut und nicht mehr darf, wird beendet.',
   'Explain login': 'Anmeldung erklären',
   'Whether a login to a device would be let in, step by step: the device, its connection, the firewall rule by rule, the public key. It asks what a login asks, and changes nothing.':

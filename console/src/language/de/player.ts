@@ -4,9 +4,10 @@ export const player = {
   '{count} interruptions': '{count} Unterbrechungen',
   '{from} to {until}': '{from} bis {until}',
   Interruptions: 'Unterbrechungen',
-  'The client was lost, until somebody came back by {via}.':
-    'Der Client ging verloren, bis jemand mit {via} zurückkam.',
-  'The client was lost, until somebody came back in a browser.':
-    'Der Client ging verloren, bis jemand in einem Browser zurückkam.',
-  'The client was lost; nobody came back.': 'Der Client ging verloren; niemand kam zurück.',
+  'The client disconnected until someone reattached by {via}.':
+    'Der Client war getrennt, bis sich jemand über {via} wieder verband.',
+  'The client disconnected until someone reattached in a browser.':
+    'Der Client war getrennt, bis sich jemand in einem Browser wieder verband.',
+  'The client disconnected; nobody reattached.':
+    'Der Client war getrennt; niemand hat sich wieder verbunden.',
 } as const

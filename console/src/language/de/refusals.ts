@@ -1,4 +1,4 @@
-// What the server refuses, beside its closed list of failures: the sentences of its rules, of terminals and of viewers
+// The server's refusals, without its closed list of failures: the sentences of its rules, of terminals and of viewers
 // that have no values (tests/language/server-sentences.ts finds them).
 export const refusals = {
   'Your namespace has invited this address several times today; wait until tomorrow.':
@@ -7,13 +7,13 @@ export const refusals = {
     'Sie haben diese Adresse heute schon mehrmals eingeladen; warten Sie bis morgen.',
   'This address got many invitations today; wait until tomorrow.':
     'Diese Adresse hat heute viele Einladungen bekommen; warten Sie bis morgen.',
-  'There is no such invitation: it has ended, it was revoked, or the link is not whole.':
+  'There is no such invitation: it has expired, was revoked, or the link is incomplete.':
     'Eine solche Einladung gibt es nicht: Sie ist zu Ende, wurde widerrufen, oder der Link ist nicht vollständig.',
-  'The namespace invites nobody but its members.': 'Der Namensraum lädt nur seine Mitglieder ein.',
-  'Only the person of the session and administrators invite to it.':
+  'This namespace invites only its members.': 'Der Namensraum lädt nur seine Mitglieder ein.',
+  'Only the person of the session and administrators can invite to it.':
     'In die Sitzung laden nur ihre Person und Administratoren ein.',
-  'This invitation is for somebody else.': 'Diese Einladung ist für jemand anderen.',
-  'Somebody else has used this invitation.': 'Jemand anderes hat diese Einladung benutzt.',
+  'This invitation is for another user.': 'Diese Einladung ist für jemand anderen.',
+  'Another user has accepted this invitation.': 'Jemand anderes hat diese Einladung benutzt.',
   'The session has no such recorded terminal.': 'Die Sitzung hat kein solches aufgezeichnetes Terminal.',
   'The container of this device was removed. Start a container with the same name to get the device back.':
     'Der Container dieses Geräts wurde entfernt. Starten Sie einen Container mit demselben Namen, um das Gerät zurückzubekommen.',
@@ -32,6 +32,9 @@ export const refusals = {
   'It is needed.': 'Diese Angabe fehlt.',
   'You have no such terminal open.': 'Sie haben kein solches Terminal offen.',
   'You have no such session to continue.': 'Sie haben keine solche Sitzung fortzusetzen.',
+  'Too many downloads are under way.': 'Es laufen zu viele Downloads.',
+  'Too many answers wait to be read.': 'Zu viele Antworten warten darauf, gelesen zu werden.',
+  'Too many sessions from your address.': 'Zu viele Sitzungen von Ihrer Adresse.',
   'Too many sign-ins at this moment; try again.':
     'Gerade melden sich zu viele an; versuchen Sie es noch einmal.',
   'Another request changed the same at this moment; check the result and try again.':
@@ -41,7 +44,7 @@ export const refusals = {
   'Set a recovery e-mail address first.': 'Geben Sie zuerst eine Wiederherstellungs-E-Mail an.',
   'You have invited many people within an hour; wait a little.':
     'Sie haben in einer Stunde viele Personen eingeladen; warten Sie ein wenig.',
-  'Somebody with this address is a member already.': 'Jemand mit dieser Adresse ist schon Mitglied.',
+  'A member already has this address.': 'Jemand mit dieser Adresse ist schon Mitglied.',
   'This address is invited already; send the invitation again, or withdraw it.':
     'Diese Adresse ist schon eingeladen; senden Sie die Einladung noch einmal oder ziehen Sie sie zurück.',
   'This invitation is for another e-mail address than that of your account.':
@@ -83,18 +86,17 @@ export const refusals = {
   'A list of device uids is needed.': 'Es braucht eine Liste von UIDs von Geräten.',
   'The namespace has this enrolment key already.': 'Der Namensraum hat diesen Aufnahmeschlüssel schon.',
   'An enrolment token with this name exists already.': 'Ein Aufnahme-Token mit diesem Namen gibt es schon.',
-  'No device waits with this code: it is wrong, used or expired.':
-    'Mit diesem Code wartet kein Gerät: Er ist falsch, verbraucht oder abgelaufen.',
+  'This code is wrong, already used or expired.': 'Dieser Code ist falsch, verbraucht oder abgelaufen.',
   'A public key in PEM is expected.': 'Erwartet wird ein öffentlicher Schlüssel in PEM.',
   'Too many devices wait to be paired; confirm some, or wait a few minutes.':
     'Zu viele Geräte warten auf ihre Kopplung; bestätigen Sie einige, oder warten Sie ein paar Minuten.',
-  'Nobody confirmed the code in time; ask for another one.':
+  'The code expired before anyone confirmed it; request a new one.':
     'Niemand hat den Code rechtzeitig bestätigt; fordern Sie einen anderen an.',
   'A tag with this name exists already.': 'Ein Tag mit diesem Namen gibt es schon.',
   'Only a device may call this operation.': 'Nur ein Gerät darf das aufrufen.',
-  'The namespace is no customer yet.': 'Der Namensraum ist noch kein Kunde.',
+  'This namespace is not a customer yet.': 'Der Namensraum ist noch kein Kunde.',
   'There is no such payment method.': 'Ein solches Zahlungsmittel gibt es nicht.',
-  'An invoice is open; it has to be paid first.': 'Eine Rechnung ist offen; sie muss zuerst bezahlt werden.',
+  'An invoice is open; pay it first.': 'Eine Rechnung ist offen; sie muss zuerst bezahlt werden.',
   'This server has no payment provider.': 'Dieser Server hat keinen Zahlungsdienst.',
   'There is a subscription already.': 'Es gibt schon ein Abonnement.',
   'There is no payment method to charge yet.': 'Es gibt noch kein Zahlungsmittel, das belastet werden kann.',
@@ -114,7 +116,7 @@ export const refusals = {
   'The namespace has this key already.': 'Der Namensraum hat diesen Schlüssel schon.',
   'No login to a device of this namespace was refused under this reference, or it was long ago.':
     'Unter dieser Referenz wurde auf keinem Gerät dieses Namensraums eine Anmeldung abgelehnt, oder es ist lange her.',
-  'No login with this key is going on on this device.':
+  'No login with this key is in progress on this device.':
     'Auf diesem Gerät läuft keine Anmeldung mit diesem Schlüssel.',
   'This filter is by host name; it has no tags.': 'Dieser Filter geht nach dem Hostnamen; er hat keine Tags.',
   'This tag is there already.': 'Dieses Tag ist schon da.',
@@ -137,7 +139,7 @@ export const refusals = {
   'Too many failed attempts from your address; wait a while.':
     'Zu viele gescheiterte Versuche von Ihrer Adresse; warten Sie eine Weile.',
   'This is not a file that can be downloaded.': 'Das ist keine Datei, die sich herunterladen lässt.',
-  'The device does not let this user see files.': 'Das Gerät lässt diesen Benutzer keine Dateien sehen.',
+  'The device does not offer SFTP to this user.': 'Das Gerät bietet diesem Benutzer kein SFTP an.',
   'The device has no such account, or the account has no home folder.':
     'Das Gerät hat kein solches Konto, oder das Konto hat kein Home-Verzeichnis.',
   'The connection to the device was lost.': 'Die Verbindung zum Gerät ist verloren.',
@@ -148,12 +150,12 @@ export const refusals = {
   'There is no such file or folder.': 'Eine solche Datei oder einen solchen Ordner gibt es nicht.',
   'The terminal is closed.': 'Das Terminal ist geschlossen.',
   'The upload was interrupted.': 'Das Hochladen wurde unterbrochen.',
-  'The user may not make files in this folder: permission denied.':
-    'Der Benutzer darf in diesem Ordner keine Dateien anlegen.',
+  'You do not have permission to create files in this folder.':
+    'Sie dürfen in diesem Ordner keine Dateien anlegen.',
   'There is something of this name already.': 'Etwas mit diesem Namen gibt es schon.',
   'There is a folder of this name already.': 'Einen Ordner mit diesem Namen gibt es schon.',
   'There is a file of this name already.': 'Eine Datei mit diesem Namen gibt es schon.',
-  'Somebody has changed the file meanwhile.': 'Jemand hat die Datei inzwischen geändert.',
+  'The file has changed since it was opened.': 'Die Datei wurde geändert, seit sie geöffnet wurde.',
   'The file is gone.': 'Die Datei ist nicht mehr da.',
   'Only people may type in a session of others.': 'In einer Sitzung anderer dürfen nur Personen schreiben.',
   'You asked, or were refused, a moment ago; wait a minute.':
@@ -162,25 +164,27 @@ export const refusals = {
   'You changed who types too often; wait a few minutes.':
     'Sie haben zu oft geändert, wer schreibt; warten Sie einige Minuten.',
   'You ask here already.': 'Sie fragen hier schon.',
-  'Too many type in this session already.': 'In dieser Sitzung schreiben schon zu viele.',
-  'Too many type in sessions of this namespace already.':
+  'This session has too many viewers already.': 'Dieser Sitzung sehen schon zu viele zu.',
+  'Too many people type in this session already.': 'In dieser Sitzung schreiben schon zu viele.',
+  'Too many people type in sessions of this namespace already.':
     'In Sitzungen dieses Namensraums schreiben schon zu viele.',
   'Nobody is at the session now who could allow it.':
     'An der Sitzung ist gerade niemand, der es erlauben könnte.',
   'The session is not recorded now.': 'Die Sitzung wird gerade nicht aufgezeichnet.',
   'You watch only.': 'Sie sehen nur zu.',
   'The server is stopping.': 'Der Server wird gerade beendet.',
-  'Nobody may come back to the session.': 'Niemand darf in die Sitzung zurückkommen.',
+  'Another node has the session.': 'Ein anderer Knoten hat die Sitzung.',
+  'You may no longer reattach to the session.': 'Sie dürfen zu dieser Sitzung nicht mehr zurückkehren.',
   'The session could not be recorded, and was ended.':
     'Die Sitzung konnte nicht aufgezeichnet werden und wurde beendet.',
   'The session was idle for too long.': 'In der Sitzung geschah zu lange nichts.',
   'The device is no longer available.': 'Das Gerät steht nicht mehr zur Verfügung.',
-  'Nobody came back to the session in time.': 'Niemand kam rechtzeitig in die Sitzung zurück.',
+  'The session expired before anyone reconnected.':
+    'Die Sitzung lief ab, bevor sich jemand wieder verbunden hat.',
   'The terminal could not be opened.': 'Das Terminal konnte nicht geöffnet werden.',
-  'You may not use this terminal any more.': 'Sie dürfen dieses Terminal nicht mehr benutzen.',
-  'Too many files are on their way beside this terminal.':
-    'Neben diesem Terminal sind zu viele Dateien unterwegs.',
-  'The browser sent too many messages.': 'Der Browser hat zu viele Nachrichten gesendet.',
+  'You may no longer use this terminal.': 'Sie dürfen dieses Terminal nicht mehr benutzen.',
+  'Too many file transfers are open for this terminal.':
+    'Für dieses Terminal sind zu viele Dateiübertragungen offen.',
   'More was typed than the device takes.': 'Es wurde mehr geschrieben, als das Gerät annimmt.',
   'A message of the browser was not understood.': 'Eine Nachricht des Browsers war nicht verständlich.',
   'A message of the browser is too long.': 'Eine Nachricht des Browsers ist zu lang.',
@@ -189,7 +193,7 @@ export const refusals = {
   'Nobody else can type in this session.': 'Niemand sonst kann in dieser Sitzung schreiben.',
   'You have to ask whether you may type, from now on.':
     'Ab jetzt müssen Sie fragen, ob Sie schreiben dürfen.',
-  'You may not watch this session any more.': 'Sie dürfen dieser Sitzung nicht mehr zusehen.',
+  'You may no longer watch this session.': 'Sie dürfen dieser Sitzung nicht mehr zusehen.',
   'The session cannot be shown.': 'Die Sitzung lässt sich nicht zeigen.',
   'Your invitation is for watching only.': 'Ihre Einladung ist nur zum Zusehen.',
   'You sent too many messages.': 'Sie haben zu viele Nachrichten gesendet.',

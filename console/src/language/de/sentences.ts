@@ -21,7 +21,7 @@ export const sentences = {
   'The server stopped.': 'Der Server wurde beendet.',
   'The connection ended.': 'Die Verbindung endete.',
   'The connection had lasted {lasted_s}.': 'Die Verbindung hatte {lasted_s} bestanden.',
-  'Somebody with its token, but without its key, tried to connect in its place.':
+  'A client with its token, but without its key, tried to connect in its place.':
     'Jemand mit seinem Token, aber ohne seinen Schlüssel, wollte sich an seiner Stelle verbinden.',
   'A round trip takes {milliseconds} ms.': 'Die Umlaufzeit beträgt {milliseconds} ms.',
   'Its agent was stopped.': 'Sein Agent wurde beendet.',
@@ -66,7 +66,7 @@ export const sentences = {
     'Der Server wurde am {ended_at} beendet, und das Gerät ist nicht zurückgekommen.',
   'Its connection ended at {ended_at}.': 'Seine Verbindung endete am {ended_at}.',
 
-  'It waits for somebody to accept it.': 'Es wartet darauf, dass jemand es annimmt.',
+  'It waits to be accepted.': 'Es wartet darauf, dass jemand es annimmt.',
   'A member set it back to pending; someone must accept it again.':
     'Jemand hat es wieder auf „wartend“ gesetzt; es muss erneut angenommen werden.',
   'Its connector accepts containers at once, but cannot accept this one yet.':
@@ -94,7 +94,7 @@ export const sentences = {
     'Die Rolle {role} darf auf diesem Weg keine Sitzungen öffnen.',
   '{device} is an accepted device of {namespace}.': '{device} ist ein angenommenes Gerät von {namespace}.',
   'The namespace {namespace} has no device {device}.': 'Der Namensraum {namespace} hat kein Gerät {device}.',
-  '{device} is {status}: people reach it once somebody has accepted it.':
+  '{device} is {status}: it must be accepted before people can reach it.':
     '{device} ist {status}: Erreichbar ist es, sobald jemand es angenommen hat.',
   'The container of {device} was removed.': 'Der Container von {device} wurde entfernt.',
   '{device} is connected.': '{device} ist verbunden.',
@@ -132,18 +132,18 @@ export const sentences = {
   'The key “{key}”: {because}': 'Der Schlüssel „{key}“: {because}',
   'The agent of {device} ({version}) is too old to check logins by key, so the server makes none. Update it.':
     'Der Agent von {device} ({version}) ist zu alt, um Anmeldungen mit Schlüssel zu prüfen, also nimmt der Server keine vor. Aktualisieren Sie ihn.',
-  'The key “{key}” has a pattern that cannot be evaluated within its bound, so it is good for nobody.':
+  'The key “{key}” has a pattern that cannot be evaluated within its bound, so it lets nobody in.':
     'Der Schlüssel „{key}“ hat ein Muster, das sich nicht in seiner Grenze prüfen lässt, also gilt er für niemanden.',
   'You have made very many changes in this hour. Until it is over, one change a second is accepted.':
     'Sie haben in dieser Stunde sehr viel geändert. Bis sie um ist, wird eine Änderung pro Sekunde angenommen.',
   'The server holds as many sessions as it can.': 'Der Server hält so viele Sitzungen, wie er kann.',
   'The key “{key}” is not for this login: {list}.':
     'Der Schlüssel „{key}“ ist nicht für diese Anmeldung: {list}.',
-  '“{key}” has no owner, and the namespace lets in known people only: give it one, or use hawser ssh.':
+  '“{key}” has no owner, and this namespace only allows identified users: give it one, or use hawser ssh.':
     '„{key}“ hat keinen Eigentümer, und der Namensraum lässt nur bekannte Personen ein: Geben Sie ihm einen, oder verwenden Sie hawser ssh.',
-  'The namespace lets in known people only, and a password names nobody: use hawser ssh or the terminal in the browser.':
+  'This namespace only allows identified users, and a password identifies nobody: use hawser ssh or the terminal in the browser.':
     'Der Namensraum lässt nur bekannte Personen ein, und ein Passwort nennt niemanden: Verwenden Sie hawser ssh oder das Terminal im Browser.',
-  'The namespace lets in known people only, and this way names who is signed in.':
+  'This namespace only allows identified users, and this client identifies who is signed in.':
     'Der Namensraum lässt nur bekannte Personen ein, und dieser Weg nennt, wer angemeldet ist.',
   'No login from {source} was refused here lately; whether too many failed elsewhere is not told.':
     'Von {source} wurde hier zuletzt keine Anmeldung abgelehnt; ob anderswo zu viele gescheitert sind, wird nicht verraten.',
@@ -191,7 +191,7 @@ export const sentences = {
     'Der Schlüssel ist eine Zertifizierungsstelle, die nur signiert.',
   'The key is not for this user on this device.':
     'Der Schlüssel ist nicht für diesen Benutzer auf diesem Gerät.',
-  'The owner of the key is no member any more.': 'Der Eigentümer des Schlüssels ist kein Mitglied mehr.',
+  'The owner of the key is no longer a member.': 'Der Eigentümer des Schlüssels ist kein Mitglied mehr.',
   'The agent is too old.': 'Der Agent ist zu alt.',
   'The device has no such account, or the account has no home folder. Agents before 0.19.2 do not say which, and crash on an unknown account.':
     'Das Gerät hat kein solches Konto, oder das Konto hat kein Home-Verzeichnis. Agenten vor 0.19.2 sagen nicht, welches von beiden, und stürzen bei einem unbekannten Konto ab.',
@@ -200,7 +200,7 @@ export const sentences = {
   'It is a certificate for a host.': 'Es ist ein Zertifikat für einen Host.',
   'It is not valid yet.': 'Es ist noch nicht gültig.',
   'It has expired.': 'Es ist abgelaufen.',
-  'It is for somebody else.': 'Es ist für jemand anderen.',
+  'It is for another user or host.': 'Es ist für einen anderen Benutzer oder Rechner.',
   'It may not be used from this address.': 'Von dieser Adresse darf es nicht verwendet werden.',
 
   pending: 'wartend',

@@ -27,7 +27,7 @@ export const server = {
   open: 'offen',
   paid: 'bezahlt',
   Pairing: 'Kopplung',
-  // What an entry of the audit log is about.
+  // Subjects of entries of the audit log.
   'accept rule': 'Annahmeregel',
   agent: 'Agent',
   'audit log': 'Audit-Protokoll',
@@ -86,7 +86,7 @@ export const server = {
   'The namespace is over its device limit.': 'Der Namensraum hat seine Höchstzahl an Geräten überschritten.',
   'The namespace has no accepted device of that name.':
     'Der Namensraum hat kein angenommenes Gerät dieses Namens.',
-  'The namespace lets in known people only, and the password or the key names nobody.':
+  'This namespace only allows identified users, and the password or the key identifies nobody.':
     'Der Namensraum lässt nur bekannte Personen ein, und das Passwort oder der Schlüssel nennt niemanden.',
   'The payment provider refused or cannot be reached.':
     'Der Zahlungsdienst hat abgelehnt oder ist nicht erreichbar.',

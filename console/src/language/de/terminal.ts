@@ -1,24 +1,24 @@
 // The terminal in the browser, and the files of a device.
 export const terminal = {
-  '{folder} has something called {name} already. Give it another name there.':
-    'In {folder} gibt es schon etwas mit dem Namen {name}. Geben Sie ihm dort einen anderen.',
+  '{folder} already contains {name}. Choose another name.':
+    '{folder} enthält bereits {name}. Wählen Sie einen anderen Namen.',
   '{latency} ms': '{latency} ms',
-  '{name} is downloaded.': '{name} ist heruntergeladen.',
-  '{name} is in {folder} now.': '{name} ist jetzt in {folder}.',
-  '{name} is saved.': '{name} ist gespeichert.',
-  '{name} is uploaded.': '{name} ist hochgeladen.',
+  '{name} was downloaded.': '{name} wurde heruntergeladen.',
+  '{name} is now in {folder}.': '{name} ist jetzt in {folder}.',
+  '{name} was saved.': '{name} wurde gespeichert.',
+  '{name} was uploaded.': '{name} wurde hochgeladen.',
   '{name}, transferred': '{name}, übertragen',
   '{pixels} px': '{pixels} px',
   'A folder cannot be moved into itself.': 'Ein Ordner kann nicht in sich selbst verschoben werden.',
-  'A folder with more than {count} things in it is better sent with scp or rsync.':
-    'Ein Ordner mit mehr als {count} Dingen darin wird besser mit scp oder rsync geschickt.',
-  'A name without a slash is needed.': 'Es braucht einen Namen ohne Schrägstrich.',
+  'This folder has more than {count} items. Use scp or rsync instead.':
+    'Dieser Ordner hat mehr als {count} Einträge. Verwenden Sie stattdessen scp oder rsync.',
+  'Enter a name without a slash.': 'Geben Sie einen Namen ohne Schrägstrich ein.',
   'A password': 'Einem Passwort',
-  'A path that begins with a slash is needed.': 'Es braucht einen Pfad, der mit einem Schrägstrich beginnt.',
+  'Enter a path that starts with a slash.': 'Geben Sie einen Pfad ein, der mit einem Schrägstrich beginnt.',
   'A private key': 'Einem privaten Schlüssel',
   Above: 'Darüber',
   'Actions for {name}': 'Aktionen für {name}',
-  'As the page': 'Wie die Seite',
+  'Same as the page': 'Wie die Seite',
   Below: 'Darunter',
   'Black, high contrast': 'Schwarz, hoher Kontrast',
   'Border between panes': 'Grenze zwischen Bereichen',
@@ -26,7 +26,7 @@ export const terminal = {
   'Clear the list': 'Liste leeren',
   'Close without saving': 'Ohne Speichern schließen',
   Colours: 'Farben',
-  'Copy what is selected': 'Auswahl kopieren',
+  'Copy selection': 'Auswahl kopieren',
   'Ctrl+Shift+X leaves the terminal.': 'Strg+Umschalt+X verlässt das Terminal.',
   Day: 'Tag',
   Disconnect: 'Trennen',
@@ -35,32 +35,31 @@ export const terminal = {
   Download: 'Herunterladen',
   Duplicate: 'Duplizieren',
   Dusk: 'Dämmerung',
-  'Echo after': 'Echo nach',
-  'File of the private key': 'Datei des privaten Schlüssels',
+  'Echo delay': 'Echo-Verzögerung',
+  'Private key file': 'Datei mit dem privaten Schlüssel',
   Files: 'Dateien',
-  'Files can be dropped here, or on a folder.': 'Dateien können hier oder auf einem Ordner abgelegt werden.',
+  'Drop files here or on a folder.': 'Legen Sie Dateien hier oder auf einem Ordner ab.',
   'Files on the device': 'Dateien auf dem Gerät',
   'Files to upload': 'Dateien zum Hochladen',
   Find: 'Suchen',
   'Find in the output': 'In der Ausgabe suchen',
   Folder: 'Ordner',
   'Folder to upload': 'Hochzuladender Ordner',
-  'How long it takes until a typed letter is echoed':
-    'Wie lange es dauert, bis ein getipptes Zeichen erscheint',
-  'In a terminal <kbd>Ctrl+Shift+C</kbd> copies, <kbd>Ctrl+Shift+F</kbd> finds, and <kbd>Ctrl+Shift+X</kbd> leaves to the toolbar, because <kbd>Tab</kbd> belongs to the program.':
-    'In einem Terminal kopiert <kbd>Strg+Umschalt+C</kbd>, <kbd>Strg+Umschalt+F</kbd> sucht, und <kbd>Strg+Umschalt+X</kbd> führt zur Werkzeugleiste, denn <kbd>Tab</kbd> gehört dem Programm.',
+  'Time until a typed character is echoed': 'Wie lange es dauert, bis ein getipptes Zeichen erscheint',
+  'In a terminal, <kbd>Ctrl+Shift+C</kbd> copies, <kbd>Ctrl+Shift+F</kbd> searches, and <kbd>Ctrl+Shift+X</kbd> moves to the toolbar, because <kbd>Tab</kbd> goes to the program.':
+    'In einem Terminal kopiert <kbd>Strg+Umschalt+C</kbd>, <kbd>Strg+Umschalt+F</kbd> sucht, und <kbd>Strg+Umschalt+X</kbd> führt zur Werkzeugleiste, denn <kbd>Tab</kbd> geht an das Programm.',
   'Into this folder': 'In diesen Ordner',
-  'It is deleted on the device. This cannot be undone.':
+  'This deletes it on the device and cannot be undone.':
     'Es wird auf dem Gerät gelöscht. Das lässt sich nicht rückgängig machen.',
-  'It is too large to be edited here, or is no plain text.':
+  'It is too large to edit here, or is not plain text.':
     'Die Datei ist zu groß, um sie hier zu bearbeiten, oder kein einfacher Text.',
-  'It signs in this browser and is not sent. Its public half must be among the public keys of the namespace.':
-    'Er signiert in diesem Browser und wird nicht gesendet. Seine öffentliche Hälfte muss unter den öffentlichen Schlüsseln des Namensraums sein.',
+  'The key signs in this browser and is never sent. Its public key must be registered in the namespace.':
+    'Der Schlüssel signiert in diesem Browser und wird nie gesendet. Sein öffentlicher Schlüssel muss im Namensraum registriert sein.',
   Keys: 'Tasten',
-  'Keys of this kind cannot be used in a browser: take RSA, ECDSA or Ed25519.':
-    'Schlüssel dieser Art gehen im Browser nicht: Nehmen Sie RSA, ECDSA oder Ed25519.',
-  'Keys of this kind cannot be used: take RSA, ECDSA or Ed25519.':
-    'Schlüssel dieser Art gehen nicht: Nehmen Sie RSA, ECDSA oder Ed25519.',
+  'Browsers do not support this type of key. Use RSA, ECDSA or Ed25519.':
+    'Browser unterstützen diesen Schlüsseltyp nicht. Verwenden Sie RSA, ECDSA oder Ed25519.',
+  'This type of key is not supported. Use RSA, ECDSA or Ed25519.':
+    'Dieser Schlüsseltyp wird nicht unterstützt. Verwenden Sie RSA, ECDSA oder Ed25519.',
   Larger: 'Größer',
   Leave: 'Verlassen',
   'Leave the terminal?': 'Terminal verlassen?',
@@ -68,15 +67,15 @@ export const terminal = {
   'Log in again': 'Erneut anmelden',
   'Log in on the device': 'Auf dem Gerät anmelden',
   'Log in with': 'Anmelden mit',
-  'Look at {name}': '{name} ansehen',
-  'Look at it': 'Ansehen',
-  'Make the folder': 'Ordner anlegen',
+  'View {name}': '{name} ansehen',
+  View: 'Ansehen',
+  'Create the folder': 'Ordner anlegen',
   'Move …': 'Verschieben …',
   'Move {name}': '{name} verschieben',
   'Move it': 'Verschieben',
   'New folder': 'Neuer Ordner',
   'New folder …': 'Neuer Ordner …',
-  'New folder in it …': 'Neuer Ordner darin …',
+  'New folder here …': 'Neuer Ordner darin …',
   'New session': 'Neue Sitzung',
   'New tab': 'Neuer Tab',
   Night: 'Nacht',
@@ -86,9 +85,8 @@ export const terminal = {
   'Open the terminal': 'Terminal öffnen',
   'Pane {number}': 'Bereich {number}',
   Paste: 'Einfügen',
-  'Paste the key, or choose its file.': 'Fügen Sie den Schlüssel ein oder wählen Sie seine Datei.',
+  'Paste the key or choose its file.': 'Fügen Sie den Schlüssel ein oder wählen Sie seine Datei.',
   'Private key': 'Privater Schlüssel',
-  'Read it again': 'Noch einmal lesen',
   Reconnect: 'Neu verbinden',
   Refresh: 'Aktualisieren',
   'Rename it': 'Umbenennen',
@@ -96,12 +94,13 @@ export const terminal = {
   'Replace {count} files?': '{count} Dateien ersetzen?',
   'Replace {name}?': '{name} ersetzen?',
   'Replace it': 'Ersetzen',
-  'Replace it all the same': 'Trotzdem ersetzen',
+  'Replace it anyway': 'Trotzdem ersetzen',
   'Replace them': 'Ersetzen',
   Right: 'Nach rechts',
-  'Settings of terminals': 'Einstellungen der Terminals',
+  'Terminal settings': 'Terminal-Einstellungen',
   'Show only this folder': 'Nur diesen Ordner zeigen',
-  'Show typed letters at once on slow links': 'Auf langsamen Verbindungen getippte Zeichen sofort zeigen',
+  'Show typed characters immediately on slow connections':
+    'Getippte Zeichen bei langsamer Verbindung sofort anzeigen',
   Smaller: 'Kleiner',
   Split: 'Aufteilen',
   Stay: 'Bleiben',
@@ -110,64 +109,65 @@ export const terminal = {
   'Terminal {number}': 'Terminal {number}',
   Terminals: 'Terminals',
   'Text of {name}': 'Text von {name}',
-  'The {count} sessions that are going on here end.': 'Die {count} Sitzungen, die hier laufen, enden.',
-  'The browser does not let this page fill the screen.':
-    'Der Browser lässt diese Seite nicht den Bildschirm füllen.',
-  'The browser keeps the clipboard to itself here: press Ctrl+Shift+V in the terminal.':
-    'Der Browser behält die Zwischenablage hier für sich: Drücken Sie im Terminal Strg+Umschalt+V.',
-  'The browser signs with keys only on pages that came over HTTPS. Use a password.':
-    'Der Browser signiert nur auf Seiten, die über HTTPS kamen. Nehmen Sie ein Passwort.',
+  'This ends the {count} sessions that are running here.':
+    'Damit enden die {count} Sitzungen, die hier laufen.',
+  'The browser does not allow full screen.': 'Der Browser erlaubt keinen Vollbildmodus.',
+  'The browser does not allow access to the clipboard. Press Ctrl+Shift+V in the terminal.':
+    'Der Browser erlaubt keinen Zugriff auf die Zwischenablage. Drücken Sie im Terminal Strg+Umschalt+V.',
+  'Browsers only sign with keys on HTTPS pages. Use a password.':
+    'Browser signieren nur auf HTTPS-Seiten mit Schlüsseln. Verwenden Sie ein Passwort.',
   'The connection to the server was lost.': 'Die Verbindung zum Server ist abgebrochen.',
   'The device': 'Das Gerät',
-  'The device can be reached once it is accepted.': 'Das Gerät ist erreichbar, sobald es angenommen ist.',
-  'The file holds several keys; give one with one.':
-    'Die Datei enthält mehrere Schlüssel; nehmen Sie eine mit einem.',
-  'The file is too large to be shown here: download it.':
-    'Die Datei ist zu groß, um sie hier zu zeigen: Laden Sie sie herunter.',
-  'The folder and all that is in it are deleted on the device. This cannot be undone.':
-    'Der Ordner und alles darin werden auf dem Gerät gelöscht. Das lässt sich nicht rückgängig machen.',
+  'You can connect once the device is accepted.':
+    'Sie können sich verbinden, sobald das Gerät angenommen ist.',
+  'The file contains several keys. Use a file with a single key.':
+    'Die Datei enthält mehrere Schlüssel. Verwenden Sie eine Datei mit nur einem Schlüssel.',
+  'The file is too large to show here. Download it instead.':
+    'Die Datei ist zu groß, um sie hier zu zeigen. Laden Sie sie stattdessen herunter.',
+  'This deletes the folder and everything in it on the device and cannot be undone.':
+    'Der Ordner und sein gesamter Inhalt werden auf dem Gerät gelöscht. Das lässt sich nicht rückgängig machen.',
   'The folder is empty.': 'Der Ordner ist leer.',
-  'The password of the user on the device is needed.': 'Es braucht das Passwort des Benutzers auf dem Gerät.',
-  'The server asked for a signature that is not for this login.':
-    'Der Server hat eine Signatur verlangt, die nicht für diese Anmeldung ist.',
-  'The server asked for a signature.': 'Der Server hat eine Signatur verlangt.',
-  'The server sent something else than was asked for.': 'Der Server hat etwas anderes gesendet als verlangt.',
-  'The session goes on elsewhere.': 'Die Sitzung geht anderswo weiter.',
+  'Enter the password of the user on the device.': 'Geben Sie das Passwort des Benutzers auf dem Gerät ein.',
+  'The server requested a signature that does not belong to this login.':
+    'Der Server hat eine Signatur verlangt, die nicht zu dieser Anmeldung gehört.',
+  'The server requested a signature.': 'Der Server hat eine Signatur verlangt.',
+  'The server sent an unexpected response.': 'Der Server hat unerwartet geantwortet.',
+  'The session continues elsewhere.': 'Die Sitzung wird anderswo fortgesetzt.',
   'The session has ended.': 'Die Sitzung ist beendet.',
-  'The session that is going on here ends.': 'Die Sitzung, die hier läuft, endet.',
-  'The terminal could not be opened. Please try again.':
-    'Das Terminal ließ sich nicht öffnen. Bitte versuchen Sie es erneut.',
-  'The terminal is closed, and with it the access to its files.':
-    'Das Terminal ist geschlossen und damit der Zugang zu seinen Dateien.',
-  'There is a file of this name in the folder. When the new one has arrived, the former is lost.':
-    'In dem Ordner gibt es eine Datei dieses Namens. Sobald die neue angekommen ist, ist die alte verloren.',
-  'There is more in this folder than can be shown here.':
-    'In diesem Ordner ist mehr, als hier gezeigt werden kann.',
-  'They are in the folder already: {names}': 'Sie sind schon im Ordner: {names}',
+  'This ends the session that is running here.': 'Damit endet die Sitzung, die hier läuft.',
+  'The terminal could not be opened. Try again.':
+    'Das Terminal ließ sich nicht öffnen. Versuchen Sie es noch einmal.',
+  'The terminal is closed, so its files are no longer accessible.':
+    'Das Terminal ist geschlossen, deshalb sind seine Dateien nicht mehr zugänglich.',
+  'A file with this name already exists in the folder. The new file will overwrite it.':
+    'Im Ordner gibt es bereits eine Datei mit diesem Namen. Die neue Datei überschreibt sie.',
+  'This folder has more items than can be shown here.':
+    'Dieser Ordner enthält mehr Einträge, als hier gezeigt werden können.',
+  'They already exist in the folder: {names}': 'Sie sind bereits im Ordner: {names}',
   'This browser cannot sign with Ed25519 keys yet.':
     'Dieser Browser kann mit Ed25519-Schlüsseln noch nicht signieren.',
   'This file is too large for a private key.': 'Diese Datei ist zu groß für einen privaten Schlüssel.',
-  'This is neither text nor a picture that can be shown.':
-    'Das ist weder Text noch ein Bild, das sich zeigen lässt.',
-  'This is not a private key that the browser can read: give the whole file, from -----BEGIN to END-----.':
-    'Das ist kein privater Schlüssel, den der Browser lesen kann: Geben Sie die ganze Datei an, von -----BEGIN bis END-----.',
-  'This is the public half of a key. The private half is in the file without .pub.':
-    'Das ist die öffentliche Hälfte eines Schlüssels. Die private steht in der Datei ohne .pub.',
-  'This is too large for a browser: fetch it with sftp or scp.':
-    'Das ist zu groß für einen Browser: Holen Sie es mit sftp oder scp.',
-  'This key is protected by a passphrase, which the browser cannot open. Use your SSH client, or a key without one.':
-    'Dieser Schlüssel ist mit einer Passphrase geschützt, die der Browser nicht öffnen kann. Nehmen Sie Ihren SSH-Client oder einen Schlüssel ohne Passphrase.',
+  'This file cannot be previewed.': 'Für diese Datei gibt es keine Vorschau.',
+  'This is not a private key that the browser can read. Provide the whole file, from -----BEGIN to END-----.':
+    'Das ist kein privater Schlüssel, den der Browser lesen kann. Geben Sie die ganze Datei an, von -----BEGIN bis END-----.',
+  'This is a public key. The private key is in the file without .pub.':
+    'Das ist ein öffentlicher Schlüssel. Der private Schlüssel steht in der Datei ohne .pub.',
+  'This file is too large for a browser. Download it with sftp or scp.':
+    'Diese Datei ist zu groß für einen Browser. Laden Sie sie mit sftp oder scp herunter.',
+  'This key is protected by a passphrase, which is not supported in the browser. Use your SSH client or a key without a passphrase.':
+    'Dieser Schlüssel ist mit einer Passphrase geschützt, was der Browser nicht unterstützt. Verwenden Sie Ihren SSH-Client oder einen Schlüssel ohne Passphrase.',
   'To the right': 'Nach rechts',
   Transfers: 'Übertragungen',
-  'Trying to continue the session …': 'Versuch, die Sitzung fortzusetzen …',
+  'Continuing the session …': 'Sitzung wird fortgesetzt …',
   'Parent folder': 'Übergeordneter Ordner',
   Up: 'Nach oben',
   'Upload: {name}': 'Hochladen: {name}',
   'Upload …': 'Hochladen …',
   'Upload a folder …': 'Ordner hochladen …',
-  'Upload into it …': 'Hierhin hochladen …',
+  'Upload here …': 'Hierhin hochladen …',
+  'Log in as': 'Anmelden als',
   'User on the device': 'Benutzer auf dem Gerät',
-  'What is in {name}': 'Was in {name} ist',
-  'What is in the folder': 'Was in dem Ordner ist',
-  'Which user should it be?': 'Welcher Benutzer soll es sein?',
+  'Contents of {name}': 'Inhalt von {name}',
+  'Folder contents': 'Inhalt des Ordners',
+  'Enter the user on the device.': 'Geben Sie den Benutzer auf dem Gerät ein.',
 } as const
