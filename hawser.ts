@@ -3,8 +3,8 @@
 import module from 'node:module'
 import path from 'node:path'
 
-// Compiled code is kept between starts, which halves the time to the first answer. Beside our own code:
-// whoever could write it could write us, and in the folder for temporary files anybody could.
+// Compiled code is kept between starts, which halves the time to the first answer. Only somebody who could
+// change our own code can write to this folder; to the folder for temporary files anybody could.
 module.enableCompileCache(path.join(import.meta.dirname, 'node_modules/.hawser-compiled'))
 const args = process.argv.slice(2)
 if (['serve', 'admin', 'import', 'recording'].includes(args[0] ?? '')) {

@@ -28,7 +28,7 @@ async function buildConsole(): Promise<boolean> {
 export const agentsToMake = (folder: string, force: boolean): Architecture[] =>
   architectures.filter((arch) => force || !isBuilt(path.join(folder, tarballName('agent', arch))))
 
-/** Makes what it can. An agent that cannot be made is reported and leaves the others alone. */
+/** Reports an agent that cannot be made, and makes the others. */
 async function buildAgents(force: boolean): Promise<boolean> {
   const folder = agentsFolder()
   const wanted = agentsToMake(folder, force)
@@ -62,7 +62,7 @@ if (import.meta.main) {
       force: { type: 'boolean', default: false },
     },
   }).values
-  // A server that starts meanwhile comes first.
+  // A server that starts at the same time comes first.
   if (agents) os.setPriority(5)
   else if (!(await buildConsole())) process.exitCode = 1
   if (!(await buildAgents(force))) process.exitCode = 1

@@ -8,17 +8,15 @@ import { rolldown } from 'rolldown'
 export const root = path.join(import.meta.dirname, '..')
 export const products = ['agent', 'cli'] as const
 export type Product = (typeof products)[number]
-/** The command that starts each product. */
 export const programs: Readonly<Record<Product, string>> = { agent: 'hawser-agent', cli: 'hawser' }
 
 export const { version } = JSON.parse(readFileSync(path.join(root, 'package.json'), 'utf8')) as {
   version: string
 }
 
-/** The oldest Node that runs each product. */
 export const oldestNode: Readonly<Record<Product, string>> = { agent: '24.15.0', cli: '20.12.0' }
 
-/** Each entry becomes `<name>.mjs`. The agent finds the programs that it starts beside its own `main.mjs`. */
+/** Each entry becomes `<name>.mjs`. The agent finds its child programs next to its own `main.mjs`. */
 const entries: Readonly<Record<Product, Readonly<Record<string, string>>>> = {
   agent: {
     main: 'agent/src/main.ts',
@@ -66,9 +64,9 @@ export async function bundle(product: Product): Promise<Script[]> {
 }
 
 /**
- * Takes Node's own modules from `process.getBuiltinModule` instead of importing them. An import reads every
- * property of the module, and some properties load more: `import 'node:http'` alone loads undici, HTTP/2 and
- * web streams. It is 5 MB of an idle agent. Node 20.16 and 22.3 are the first that have the function.
+ * Takes Node's own modules from `process.getBuiltinModule`. An import reads every property of the module, and
+ * some load more: `import 'node:http'` alone loads undici, HTTP/2 and web streams, 5 MB of an idle agent. The
+ * function exists since Node 20.16 and 22.3.
  */
 export function lazyBuiltins(code: string): string {
   const lazy = code.replaceAll(

@@ -8,21 +8,21 @@ import { consoleFolder, removeOtherBuilds } from './served.ts'
 
 const clone = path.join(import.meta.dirname, '..')
 
-/** Returns whether there was something to build; throws a sentence and the reason when it cannot be built. */
+/** False: nothing had changed. Throws a sentence and the reason when it cannot be built. */
 export async function ensureConsole(): Promise<boolean> {
   const folder = consoleFolder()
   if (existsSync(folder)) return false
   const making = `${path.dirname(folder)}.${process.pid}`
   const unfinished = draft(making)
   try {
-    // First, so that a tree that cannot be written to costs nothing. (mkdirSync would call it ENOENT.)
+    // First, so that an unwritable tree costs nothing. (mkdirSync would call it ENOENT.)
     accessSync(clone, constants.W_OK)
     mkdirSync(path.dirname(folder), { recursive: true })
     mkdirSync(making, { recursive: true })
     await buildConsole(making)
-    if (consoleFolder() !== folder) throw new Error('its sources have changed meanwhile')
+    if (consoleFolder() !== folder) throw new Error('its sources have just changed')
     moveFolder(making, folder)
-    // A server that still runs on the sources before these serves its own console until it is restarted.
+    // A running server on the sources before these serves its own console until it is restarted.
     removeOtherBuilds('console', folder, 1)
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error)

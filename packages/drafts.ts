@@ -8,7 +8,7 @@ const drafts = new Set<string>()
 
 const remove = (file: string): void => rmSync(file, { recursive: true, force: true })
 
-/** Disposing of it removes the file or folder; so does the end of the process. */
+/** Disposing of it, or the end of the process, removes the file or folder. */
 export function draft(file: string): Disposable {
   if (drafts.size === 0) process.on('exit', removeAll)
   drafts.add(file)
@@ -25,7 +25,7 @@ function removeAll(): void {
   for (const file of drafts) remove(file)
 }
 
-/** For programs that make drafts: a signal ends them in good order, until this is disposed of. */
+/** For programs that make drafts: until it is disposed, a signal exits the process regularly. */
 export function exitOnSignals(): Disposable {
   const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
   const exit = (signal: NodeJS.Signals): never => process.exit(128 + os.constants.signals[signal])
@@ -37,7 +37,7 @@ export function exitOnSignals(): Disposable {
   }
 }
 
-/** Moves a folder to its place, unless another build has put the same there meanwhile. */
+/** Moves a folder to its place, unless another build has put the same there. */
 export function moveFolder(from: string, place: string): void {
   try {
     renameSync(from, place)

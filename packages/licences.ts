@@ -15,7 +15,7 @@ A part of GCC: GNU General Public License, version 3, with the GCC Runtime Libra
 Its source is at https://gcc.gnu.org, and that of Debian's build at https://sources.debian.org.
 `
 
-/** With a runtime, also those of Node and of the libraries that come with it. */
+/** With a runtime, also those of Node and its libraries. */
 export function licences(products: readonly Product[], runtime?: Runtime): string {
   const folder = (name: string): string => path.join(root, 'node_modules', name)
   const texts = products

@@ -20,7 +20,7 @@ const about: Readonly<Record<Product, { readonly description: string; readonly r
   },
 }
 
-/** Writes the package into the folder; gives the name of its file. */
+/** Returns the name of the package's file. */
 export async function npmPackage(product: Product, folder: string): Promise<string> {
   const name = programs[product]
   mkdirSync(folder, { recursive: true })

@@ -32,7 +32,6 @@ export function locked(name: string): Locked {
   return found
 }
 
-/** The folder of the unpacked package. */
 export async function packageFolder(name: string): Promise<string> {
   const installed = path.join(root, 'node_modules', name)
   if (existsSync(installed)) return installed
@@ -52,7 +51,7 @@ export async function packageFolder(name: string): Promise<string> {
   return path.join(folder, 'package')
 }
 
-/** What npm prints. It ends with us: a stopped build would leave it behind, waiting for the registry. */
+/** The output of npm. It ends with us: a stopped build would leave it behind, waiting for the registry. */
 export async function runNpm(args: readonly string[], cwd: string): Promise<string> {
   const running = promisify(execFile)('npm', args, { cwd })
   const end = (): void => void running.child.kill()
@@ -64,7 +63,6 @@ export async function runNpm(args: readonly string[], cwd: string): Promise<stri
   }
 }
 
-/** Unpacks the package below the folder. */
 async function fetchPackage(name: string, folder: string): Promise<void> {
   const { version, integrity } = locked(name)
   const args = ['pack', '--silent', '--pack-destination', folder, `${name}@${version}`]

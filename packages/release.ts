@@ -1,12 +1,15 @@
-// `npm run package`: writes everything that people download into dist/release, with a file of SHA-256 sums,
-// and prints how large it is. `npm run package -- x64` makes the tarballs for one processor only.
+// `npm run package`: writes everything that people download into dist/release, with a file of SHA-256 sums, and
+// prints the sizes. The Node that npm carries must be the one that nodejs.org publishes. `npm run package -- x64`
+// makes the tarballs for one processor only.
 import { createHash } from 'node:crypto'
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { products, root } from './bundle.ts'
 import { exitOnSignals } from './drafts.ts'
+import { checkOrigin } from './node-origin.ts'
 import { npmPackage } from './npm.ts'
 import { architectures } from './registry.ts'
+import { chosenNode, runtimeFor } from './runtime.ts'
 import { makeTarball, tarballName } from './tarball.ts'
 
 const release = path.join(root, 'dist/release')
@@ -14,7 +17,11 @@ const release = path.join(root, 'dist/release')
 async function main(asked: readonly string[]): Promise<void> {
   const unknown = asked.filter((word) => !architectures.some((arch) => arch === word))
   if (unknown.length > 0)
-    throw new Error(`unknown processor ${unknown.join(' ')}: say ${architectures.join(' or ')}, or nothing`)
+    throw new Error(`unknown processor ${unknown.join(' ')}; use ${architectures.join(' or ')}, or none`)
+  const wanted = architectures.filter((each) => asked.length === 0 || asked.includes(each))
+  for (const arch of wanted)
+    if (chosenNode(arch, process.env['HAWSER_AGENT_NODE'] ?? '') === undefined)
+      await checkOrigin(arch, (await runtimeFor(arch)).node)
   rmSync(release, { recursive: true, force: true })
   mkdirSync(path.join(release, 'npm'), { recursive: true })
   const sums: string[] = []
@@ -25,7 +32,7 @@ async function main(asked: readonly string[]): Promise<void> {
     for (const warning of warnings) process.stdout.write(`  ${warning}\n`)
   }
   for (const product of products) {
-    for (const arch of architectures.filter((each) => asked.length === 0 || asked.includes(each))) {
+    for (const arch of wanted) {
       const name = tarballName(product, arch)
       const { warnings } = await makeTarball(product, arch, path.join(release, name))
       add(name, warnings)

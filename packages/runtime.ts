@@ -1,6 +1,5 @@
 // The Node that a tarball carries for one processor, untouched, and the libatomic.so.1 that Node needs since
-// version 25 and that a bare Debian or Ubuntu lacks. Decision 24 says where the Node comes from and what can
-// be checked about it.
+// version 25 and that a bare Debian or Ubuntu lacks. Decision 24 describes where the Node comes from.
 import { execFile } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { existsSync, readFileSync, realpathSync } from 'node:fs'
@@ -11,20 +10,19 @@ import { locked, packageFolder, type Architecture } from './registry.ts'
 
 export interface Runtime {
   readonly node: NodeBinary
-  /** Undefined when this Node does not need it, or when this machine has none for the processor. */
+  /** Undefined: this Node does not need it, or this machine has none for the processor. */
   readonly libatomic: string | undefined
-  /** Sentences for the person who builds. */
   readonly warnings: readonly string[]
 }
 
 export interface NodeBinary {
   readonly file: string
   readonly sha256: string
-  /** What it says of itself where it can run on this machine, else what package-lock.json says. */
+  /** From the Node itself where it can run on this machine, else from package-lock.json. */
   readonly version: string
 }
 
-/** The number of each processor in an ELF header, and the folders where Debian and others keep libraries. */
+/** For each processor: its number in an ELF header, and the folders of libraries of Debian and others. */
 const machines: Readonly<Record<Architecture, { readonly elf: number; readonly triplet: string }>> = {
   x64: { elf: 62, triplet: 'x86_64-linux-gnu' },
   arm64: { elf: 183, triplet: 'aarch64-linux-gnu' },
@@ -72,13 +70,13 @@ export function chosenNode(arch: Architecture, setting: string): string | undefi
   return undefined
 }
 
-/** The processor's number in the header of a 64-bit little-endian ELF file. */
+/** From the header of a 64-bit little-endian ELF file. */
 function elfMachine(file: Buffer): number | undefined {
   const isElf = file.length >= 64 && file.readUInt32BE(0) === 0x7f454c46 && file.readUInt16BE(4) === 0x0201
   return isElf ? file.readUInt16LE(18) : undefined
 }
 
-/** Beside the Node, as its packager may have put it, else where distributions put it. */
+/** Next to the Node, where its packager may have put it, else where distributions put it. */
 function findLibrary(arch: Architecture, node: string): string | undefined {
   const { elf, triplet } = machines[arch]
   return [
@@ -94,7 +92,7 @@ function findLibrary(arch: Architecture, node: string): string | undefined {
     .find((file) => existsSync(file) && elfMachine(readFileSync(file)) === elf)
 }
 
-/** Runs it. Throws unless it is a Node that is new enough. */
+/** Throws unless it is a Node that is new enough. */
 async function versionOf(file: string, libatomic: string | undefined): Promise<string> {
   const script = '[process.release.name, process.versions.node].join(" ")'
   const env = libatomic === undefined ? {} : { LD_LIBRARY_PATH: path.dirname(libatomic) }

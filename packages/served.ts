@@ -8,9 +8,10 @@ import path from 'node:path'
 
 const root = path.join(import.meta.dirname, '..')
 
-/** The sources of each build. Tests are no part of them. */
+/** The sources of each build, without tests. */
 const sources = {
   agent: ['{agent,contract,engine,mux,ssh}/src/**/*.ts', 'packages/*.ts'],
+  cli: ['{agent,cli,contract}/src/**/*.ts', 'packages/*.ts'],
   console: ['{console,contract}/src/**/*.*', 'console/{index.html,package.json,*.ts}'],
 } as const
 type Build = keyof typeof sources
@@ -29,12 +30,15 @@ function stampedFolder(build: Build): string {
   return path.join(buildsOf(build), `${version}-${hash.digest('hex').slice(0, 16)}`)
 }
 
+/** Changes with the sources. */
+export const stampOf = (build: Build): string => path.basename(stampedFolder(build))
+
 export const agentsFolder = (): string => stampedFolder('agent')
 export const consoleFolder = (): string => stampedFolder('console')
 
 /**
  * Removes the builds of other sources, except this many of the newest. Does nothing when the sources have
- * changed meanwhile: then another build may be the one in use. Builds that this user may not remove stay.
+ * just changed: then another build may be in use. Builds that this user may not remove stay.
  */
 export function removeOtherBuilds(build: Build, current: string, kept = 0): void {
   const all = buildsOf(build)
@@ -45,22 +49,19 @@ export function removeOtherBuilds(build: Build, current: string, kept = 0): void
       .filter((name) => name !== path.basename(current))
       .toSorted((one, other) => builtAt(other) - builtAt(one))
     for (const name of others.slice(kept)) rmSync(path.join(all, name), { recursive: true, force: true })
-  } catch {
-    // They are in nobody's way.
-  }
+  } catch {}
 }
 
 export const servedAgents = ['x64', 'arm64'].map((arch) => `hawser-agent-linux-${arch}.tar.gz`)
 
-/** Whether a server could offer every agent. */
 export function hasAgents(): boolean {
   const folder = agentsFolder()
   return servedAgents.every((name) => isBuilt(path.join(folder, name)))
 }
 
 /**
- * Whether the tarball is there, with the Node that HAWSER_AGENT_NODE names. A server is not told that
- * setting: where it is empty, the choice of the last build stands.
+ * Whether the tarball exists, with the Node of HAWSER_AGENT_NODE. A server does not have that setting: where
+ * it is empty, the choice of the last build stands.
  */
 export function isBuilt(tarball: string): boolean {
   if (!existsSync(tarball)) return false
@@ -69,12 +70,11 @@ export function isBuilt(tarball: string): boolean {
   return chosen === '' || (existsSync(note) && readFileSync(note, 'utf8') === chosen)
 }
 
-/** Notes with which Node the tarball was made. */
 export const noteNodes = (tarball: string): void => writeFileSync(nodesNote(tarball), chosenNodes())
 
 const nodesNote = (tarball: string): string => `${tarball}.node`
 
-/** The files of HAWSER_AGENT_NODE, each with what changes when it is replaced. */
+/** Each file with its size and time, which change when it is replaced. */
 function chosenNodes(): string {
   const files = (process.env['HAWSER_AGENT_NODE'] ?? '').split(':').filter(Boolean)
   return files

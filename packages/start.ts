@@ -1,5 +1,5 @@
 // `npm start`: serves. The web console is built first when it is missing. Agents for devices that are
-// missing are made beside the server, which is ready before them. On a read-only tree `npm run build` has
+// missing are made next to the server, which is ready before them. On a read-only tree `npm run build` has
 // made both already.
 import { spawn } from 'node:child_process'
 import path from 'node:path'

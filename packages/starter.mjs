@@ -26,7 +26,7 @@ if (ourMajor > major || (ourMajor === major && ourMinor >= minor)) {
   }
 }
 
-/** What --disable-warning=ExperimentalWarning does, which nobody has given to this Node. */
+/** The effect of --disable-warning=ExperimentalWarning, which this Node was started without. */
 function hideExperiments() {
   const shown = process.listeners('warning')
   process.removeAllListeners('warning')

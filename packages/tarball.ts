@@ -31,9 +31,9 @@ import { updateLauncher } from './update-launcher.ts'
 export const tarballName = (product: Product, arch: Architecture): string =>
   `${programs[product]}-linux-${arch}.tar.gz`
 
-/** Writes the tarball; a reader never finds half of one. */
+/** A reader never finds half of it. */
 export async function makeTarball(product: Product, arch: Architecture, file: string): Promise<Runtime> {
-  // First, so that a tree that cannot be written to costs nothing.
+  // First, so that an unwritable tree costs nothing.
   mkdirSync(path.dirname(file), { recursive: true })
   const runtime = await runtimeFor(arch)
   const work = mkdtempSync(path.join(os.tmpdir(), 'hawser-tarball-'))
@@ -59,13 +59,13 @@ export async function makeTarball(product: Product, arch: Architecture, file: st
   return runtime
 }
 
-/** The first file of an agent's tarball: the server and the agent read in it what it is. */
+/** The first file of an agent's tarball, by which the server and the agent identify it. */
 export const buildText = (version: string, build: string): string =>
   `${JSON.stringify({ format: releaseFormat, version, build })}\n`
 
 const agentBuild = (): string => path.basename(agentsFolder()).slice(-16)
 
-/** The scripts alone, for a Node that is there already. */
+/** Without a Node. */
 export async function writeScripts(product: Product, folder: string): Promise<void> {
   mkdirSync(folder, { recursive: true })
   for (const { name, code } of await bundle(product)) writeFileSync(path.join(folder, name), code)
@@ -93,12 +93,12 @@ function addRuntime(product: Product, runtime: Runtime, folder: string): void {
 }
 
 /**
- * LD_TRACE_LOADED_OBJECTS makes the system's loader list what the program needs instead of running it, as
- * `ldd` does. The machine's own libatomic comes first: its maker keeps it up to date.
+ * LD_TRACE_LOADED_OBJECTS makes the system's loader list the needed libraries, as `ldd` does. The machine's
+ * own libatomic comes first: its maker keeps it up to date.
  */
 export function launcher(program: string): string {
   return `#!/bin/sh
-# Starts ${program} with the Node beside this script.
+# Starts ${program} with the Node next to this script.
 here="$(dirname "$(readlink -f "$0")")"
 ${program === programs.agent ? updateLauncher : ''}missing="$(LD_TRACE_LOADED_OBJECTS=1 "$here/node" 2>&1 | grep 'not found')"
 case "$missing" in

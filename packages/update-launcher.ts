@@ -1,16 +1,16 @@
-// The part of the agent's launcher that starts an update instead of the agent beside it. It belongs to the
+// The part of the agent's launcher that starts an update instead of the agent next to it. It belongs to the
 // installation that a person made, which no update changes, so it is also what puts the former agent back:
 //   updates/<build>/   an agent, complete
-//   updates/current    the build that is started; without it the agent beside the launcher is
+//   updates/current    the build that is started; without it the agent next to the launcher is
 //   updates/next       the build that is being tried; the agent renames it to `current` when its tunnel is up
 //   updates/tries      how often `next` was started
 //   updates/failed     the former `next`, when it did not connect; `why` says what happened
 // A power cut at any moment leaves one of them in charge: each file is replaced by a rename. The files and
 // their meaning are releaseFormat 1 (contract/src/releases.ts): launchers of older installations read them.
 
-/** How often a new agent is started before the former one is put back. */
+/** Starts of a new agent before the former one is restored. */
 export const mostTries = 3
-/** How long it has to connect. HAWSER_UPDATE_WAIT says otherwise. */
+/** For a new agent to connect, unless HAWSER_UPDATE_WAIT is set. */
 export const wait_s = 300
 
 export const updateLauncher = `updates="$here/../updates"
