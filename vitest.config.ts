@@ -14,8 +14,7 @@ const files = globSync('**/*.test.ts', { cwd: root, exclude: outside }).filter(
 
 const common = {
   environment: 'node',
-  // Processes, not threads: a test may end its children, change its folder or crash without
-  // taking others along.
+  // Processes, not threads: a test may end its children or crash without taking others along.
   pool: 'forks',
   globals: false,
   // Where it decides about a change, a test with real programs gets a second try on a machine that does
@@ -27,23 +26,25 @@ const common = {
   hookTimeout: 120_000,
 } as const
 
-// Tests that start no program share a process, and with it all that it has loaded: those of single
-// modules in one, those with a server in another, because what servers leave to the collector would
-// slow the others down.
+// Test files share a process, and with it all that it has loaded: those of single modules one, all others another,
+// because what servers leave to the collector would slow the modules down.
 const ofModules = ['{contract,console,engine,mux}/**', 'ssh/src/**']
-const withServers = ['server/**', 'tests/{contract,storage,attacks}/**']
-/**
- * Among those, tests that do start a program, that weigh their process, or that change what all of it sees.
- */
+/** Tests that weigh their process, or that need one of their own for another reason. */
 const apart = [
-  '**/*{openssh,nats,browser,docker,systemd,dropbear}*',
+  // The long tests of programs move gigabytes, which would weigh on those that follow.
+  ...(isLong
+    ? ['{agent,cli}/**', 'ssh/test/**', 'tests/{clients,cluster,import}/**', '**/*{openssh,nats,dropbear}*']
+    : []),
+  'tests/{failures,packages,guides,fuzz}/**',
+  'tests/*.test.ts',
+  '**/*{browser,docker,systemd}*',
   '**/*{memory,storm,disk,unread,large-reads,on-the-loop,tunnel-lines}*',
 ]
 const isOneOf = (globs: readonly string[], file: string): boolean =>
   globs.some((glob) => path.matchesGlob(file, glob))
-const kindOf = (file: string): 'modules' | 'servers' | 'programs' => {
-  if (isOneOf(apart, file)) return 'programs'
-  return isOneOf(ofModules, file) ? 'modules' : isOneOf(withServers, file) ? 'servers' : 'programs'
+const kindOf = (file: string): 'modules' | 'servers' | 'apart' => {
+  if (isOneOf(apart, file)) return 'apart'
+  return isOneOf(ofModules, file) ? 'modules' : 'servers'
 }
 const project = (name: ReturnType<typeof kindOf>) => ({
   test: {
@@ -51,7 +52,7 @@ const project = (name: ReturnType<typeof kindOf>) => ({
     execArgv: ['--disable-warning=ExperimentalWarning'],
     name,
     include: files.filter((file) => kindOf(file) === name),
-    isolate: name === 'programs',
+    isolate: name === 'apart',
   },
 })
 
@@ -60,10 +61,10 @@ export default defineConfig({
     // One more than there are cores: what many tests do most of the time is wait for a real program.
     maxWorkers: 3,
     globalSetup: ['tests/harness/global-setup.ts'],
-    // Said explicitly, so that its closing summary is there whoever or whatever runs the tests.
+    // Said explicitly, so that its closing summary is there no matter what runs the tests.
     reporters: ['default', './tests/harness/second-tries.ts'],
     // Advice on speed would come after that summary, which is to be the end.
     experimental: { diagnostics: false },
-    projects: [project('modules'), project('servers'), project('programs')],
+    projects: [project('modules'), project('servers'), project('apart')],
   },
 })

@@ -1,5 +1,5 @@
 // Everything for bench/access.ts: a server program on fresh data with one person, one namespace and one key
-// to log in with; agents in the form in which devices run them; and a sshd beside them that the same key
+// to log in with; agents in the form in which devices run them; and a sshd next to them that the same key
 // opens.
 import { generateKeyPairSync } from 'node:crypto'
 import { writeFileSync } from 'node:fs'
@@ -14,35 +14,33 @@ import { freePort, profiling, startHawser, startProcess, type Program, type Runn
 
 export interface Settings {
   readonly folder: string
-  /** Before the commands of sshd and agents. */
+  /** Put before the commands of sshd and agents. */
   readonly before: readonly string[]
   readonly profiles: string | undefined
-  /** The limits that a server has by itself; else none that would be what is measured. */
+  /** The usual limits of a server; else none, because they would be what is measured. */
   readonly usualLimits?: boolean
-  /** More settings of the server. */
+  /** Additional settings of the server. */
   readonly env?: Readonly<Record<string, string>>
-  /** A data folder that was planted before; else one without devices. */
+  /** A planted data folder; else one without devices. */
   readonly data?: string
 }
 
 export interface World extends AsyncDisposable {
   readonly server: Program
-  /** A token of the namespace's owner. */
   readonly token: string
   readonly keys: Keys
   readonly sshd: Sshd
   /** Straight to sshd. */
   readonly straight: Destination
   startAgent(name: string, options?: AgentOptions): Promise<Agent>
-  /** One as the field has them (bench/old-agent.ts), with this version of the tunnel. */
   startOldAgent(name: string, version: 1 | 2): Promise<Agent>
 }
 
 export interface AgentOptions {
   readonly env?: Readonly<Record<string, string>>
-  /** Instead of the server's own. */
+  /** Absent: the server's own. */
   readonly port?: number
-  /** Instead of the Node that runs the bench, with which it would share its pages. */
+  /** Absent: the Node of the bench, with which it would share its pages. */
   readonly node?: string
 }
 
@@ -51,13 +49,13 @@ export interface Agent extends Running {
   readonly through: Destination
 }
 
-/** What would be measured instead of what we want to measure. */
+/** Limits that would be what is measured. */
 const unlimited = {
   HAWSER_TRUSTED_PROXIES: 'none',
   HAWSER_SSH_PER_SOURCE: '100000',
   HAWSER_SSH_RATE_LIMIT: '0/10',
 }
-/** Empty: what a server takes by itself. */
+/** Empty: the defaults of a server. */
 const usual = { HAWSER_TRUSTED_PROXIES: 'none', HAWSER_RATE_LIMIT: '', HAWSER_DEVICE_RATE_LIMIT: '' }
 
 export async function buildWorld({
@@ -136,7 +134,6 @@ export async function buildWorld({
   }
 }
 
-/** A token of the namespace's owner. */
 export async function signIn(port: number): Promise<string> {
   const { username, password } = owner
   const { body } = await client({ url: `http://127.0.0.1:${port}` }).users.login({
@@ -145,7 +142,7 @@ export async function signIn(port: number): Promise<string> {
   return body.token
 }
 
-/** The data of a server with so many accepted devices, all with the key in that file. */
+/** Accepted devices, all with the key in that file. */
 export async function plantAgents(folder: string, count: number): Promise<{ data: string; keyFile: string }> {
   const data = path.join(folder, 'many')
   const keyFile = path.join(folder, 'many.key')

@@ -42,15 +42,15 @@ import type { SessionOrder } from './session-load.ts'
 import type { Count, TunnelOrder } from './tunnel-load.ts'
 
 const parts = ['transfer', 'versions', 'setup', 'rate', 'sessions', 'data', 'tunnels'] as const
-/** The first is the one with an aim; the second is what OpenSSH's client takes when it is not told. */
+/** The first is the one with an aim; the second is OpenSSH's default. */
 const ciphers = ['aes128-gcm@openssh.com', 'chacha20-poly1305@openssh.com']
 const mib = 1024 * 1024
 const day_s = 86_400
-/** Clients that log in at a time. */
+/** Concurrent logins. */
 const clients = 8
-/** One process each: more of them than that says nothing more. */
+/** One process each: more sessions show nothing more. */
 const sshd_sessions = 20
-/** For the processor time of a server on which nothing happens but pings. */
+/** For the processor time of a server with nothing but pings. */
 const idle_s = 10
 const longest_return_s = 200
 const say = (text: string): void => void process.stderr.write(`${text}\n`)
@@ -75,7 +75,7 @@ export default async function access(...words: string[]): Promise<void> {
   const rows: Row[] = []
   if (parts.some((part) => part !== 'tunnels' && wants(part))) {
     await using world = await buildWorld(settings)
-    // All the while, because nothing but time is needed for it.
+    // From the beginning, because only time is needed for it.
     await using idle = wants('data') ? await startIdle(world) : undefined
     const agent = await world.startAgent('gantry')
     if (wants('setup')) rows.push(...(await setups(world, agent, number('setups', 40))))
@@ -130,9 +130,7 @@ async function setups({ sshd, straight, server }: World, agent: Agent, count: nu
   ]
 }
 
-/**
- * sshd's processor time is that of all its processes, the program it runs included; the agent's is its own.
- */
+/** sshd's processor time is that of all its processes, the program included; the agent's is its own. */
 async function transfers(
   { folder }: Settings,
   world: World,
@@ -169,7 +167,7 @@ async function transfers(
           return size / (took_ms / 1000)
         },
       }
-      // A little without counting, so that code is compiled.
+      // Warms up, so that code is compiled.
       for (const over of [through, direct]) await run(over, Math.ceil(size / 4))
       const figures = await inTurns(sides, rounds)
       const compared = compare(figures.ours, figures.sshd)
@@ -188,7 +186,7 @@ async function transfers(
   return rows
 }
 
-/** What agents of the field cost the gateway, in both versions of the tunnel, against our own agent. */
+/** The gateway's costs of field agents, in both versions of the tunnel, against our own agent. */
 async function versions(
   { folder }: Settings,
   world: World,
@@ -245,7 +243,7 @@ async function versions(
 
 const startSessionLoad = (): Running =>
   startProcess([process.execPath, 'bench/session-load.ts'], {}, { ipc: true })
-const whom = ({ port, user, keys }: Agent['through']) => ({ port, user, keyFile: keys.file })
+const loginOf = ({ port, user, keys }: Agent['through']) => ({ port, user, keyFile: keys.file })
 
 async function rates({ straight }: World, agent: Agent): Promise<Row[]> {
   say(`logging in with ${clients} clients at a time`)
@@ -253,7 +251,7 @@ async function rates({ straight }: World, agent: Agent): Promise<Row[]> {
   const side = (to: Agent['through'], p95s: number[]) => async () => {
     const measured = await ask<Measurement>(load, {
       do: 'measure',
-      ...whom(to),
+      ...loginOf(to),
       seconds: 2,
       clients,
     } satisfies SessionOrder)
@@ -278,12 +276,12 @@ async function sessions(world: World, first: Agent, count: number): Promise<Row[
   const open = (to: Agent['through'], wanted: number) =>
     ask<{ opened: number; refused?: string }>(load, {
       do: 'open',
-      ...whom(to),
+      ...loginOf(to),
       count: wanted,
     } satisfies SessionOrder)
   const close = () => ask(load, { do: 'close' } satisfies SessionOrder)
   const second = await world.startAgent('winch')
-  // Some before counting: code is compiled and loaded with the first.
+  // Warms up: code is compiled and loaded with the first.
   await open(first.through, Math.min(50, count))
   await open(second.through, 1)
   await close()
@@ -319,7 +317,7 @@ async function sessions(world: World, first: Agent, count: number): Promise<Row[
 }
 
 interface Memory {
-  /** As it stands, once it has stopped to change. */
+  /** Once it has settled. */
   readonly resident_kb: number
   /** After a collection of garbage. */
   readonly clean_kb: number
@@ -346,7 +344,7 @@ interface Idle extends AsyncDisposable {
   rows(seconds: number): Promise<Row[]>
 }
 
-/** An agent that does nothing, behind a relay. */
+/** An idle agent behind a relay. */
 async function startIdle(world: World): Promise<Idle> {
   await using starting = new AsyncDisposableStack()
   const watch = async (
@@ -384,10 +382,7 @@ async function startIdle(world: World): Promise<Idle> {
   }
 }
 
-/**
- * Many agents that hold a tunnel and do nothing, and their return after the server was stopped and started
- * again.
- */
+/** Many idle agents with tunnels, and their return after a restart of the server. */
 async function tunnels({ folder, profiles }: Settings, count: number): Promise<Row[]> {
   say(`planting ${count} devices`)
   const { data, keyFile } = await plantAgents(folder, count)

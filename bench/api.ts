@@ -51,7 +51,7 @@ const parts = ['start', 'login', 'auth', 'get', 'lists'] as const
 type Part = (typeof parts)[number]
 
 const connections = 16
-/** Warm devices that take turns; each has its own key, uid and token. */
+/** Warm devices that take turns, each with its own key, uid and token. */
 const most_callers = 5000
 const say = (line: string): void => void process.stderr.write(`${line}\n`)
 
@@ -61,7 +61,6 @@ interface Fleet {
   readonly folder: string
 }
 
-/** A running server on a fleet. */
 interface Harbour extends Fleet {
   readonly server: Program
   readonly load: Load
@@ -86,7 +85,7 @@ export default async function api(...words: string[]): Promise<void> {
   const folder = kept ?? mkdtempSync(path.join(os.tmpdir(), 'hawser-bench-'))
   mkdirSync(folder, { recursive: true })
   if (kept === undefined) process.once('exit', () => rmSync(folder, { recursive: true, force: true }))
-  // Told to stop, it goes the same way out as always: what was started is ended, what was made is removed.
+  // A signal exits regularly: processes end, files are removed.
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(130))
   const profiles = option('profile')
 
@@ -127,7 +126,7 @@ async function plantAll(folder: string, names: readonly string[]): Promise<Fleet
   return fleets
 }
 
-/** A user has 50 sign-ins, and measuring them ends those before: each part makes its own. */
+/** A user has 50 sign-ins, and measuring them ends the former ones: each part makes its own. */
 async function signIn(load: Load): Promise<string> {
   const { username, password } = owner
   const answer = await load.call(requestBytes('POST', '/api/login', { body: { username, password } }))
@@ -193,7 +192,7 @@ async function starts(folder: string, smallest: Fleet, largest: Fleet): Promise<
     return program.healthy_ms
   }
 
-  // Once without counting, to fill the compile cache.
+  // Warms up, to fill the compile cache.
   await usual(smallest)
   await bare()
   for (const figures of [memory.usual, memory.bare, cpu.usual, cpu.bare]) figures.length = 0
@@ -215,10 +214,7 @@ async function starts(folder: string, smallest: Fleet, largest: Fleet): Promise<
   ]
 }
 
-/**
- * One sign-in after the other, against one Argon2id after the other with the very parameters of a stored
- * password.
- */
+/** One sign-in after the other, against Argon2id with the parameters of a stored password. */
 async function logins({ load }: Harbour): Promise<Row> {
   say('signing in')
   const [, memory, passes, parallelism] = /m=(\d+),t=(\d+),p=(\d+)/
@@ -239,7 +235,7 @@ async function logins({ load }: Harbour): Promise<Row> {
   return line('login, one after the other', '/s', await interleaved(signIns, hashes, 15))
 }
 
-/** Calls per second of both, and the processor time that one call takes, which a busy machine blurs less. */
+/** Calls per second of both, and the processor time of one call, which is steadier on a busy machine. */
 async function calls(
   what: string,
   harbour: Harbour,
@@ -278,8 +274,7 @@ async function calls(
 }
 
 const callersOf = ({ count }: Harbour): number[] => {
-  // Spread over the whole fleet, its tags and its names: a stride that shares no divisor with the fleet or
-  // their cycles.
+  // A stride that shares no divisor with the fleet, its tags or its names covers all of them.
   return Array.from({ length: Math.min(count, most_callers) }, (_, k) => (k * 7919) % count).filter(
     (i) => !isGone(i),
   )
@@ -338,16 +333,13 @@ const listKinds: readonly ListKind[] = [
   },
 ]
 
-/**
- * The time of one page, one after the other, in each fleet in turns; the reference is the smallest that has
- * the page.
- */
+/** The time of one page, in each fleet in turns; the reference is the smallest fleet with the page. */
 async function lists(harbours: readonly Harbour[]): Promise<Row[]> {
   const rows: Row[] = []
   for (const { what, query, empty = false } of listKinds) {
     say(`list ${what}`)
     const deepest = Number(query.page ?? 1) * Number(query.per_page ?? 10)
-    // With room to spare, as not all devices have the status that is asked for.
+    // With room to spare, as only a part of the devices has the status.
     const able = harbours.filter(({ count }) => count >= 2 * deepest)
     const sides: Record<string, () => Promise<number>> = {}
     for (const { name, load } of able) {

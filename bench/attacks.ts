@@ -27,7 +27,7 @@ export interface AttackOrder extends Target {
   readonly seconds: number
 }
 
-/** How often it was done, and how often the server let it. */
+/** Attempts, and how many the server allowed. */
 export interface Attacked {
   readonly tries: number
   readonly refused: number
@@ -68,7 +68,7 @@ function kexInitFor(kex: string, hostKey: string): Buffer {
   return packet(writer.boolean(false).uint32(0).bytes())
 }
 
-/** The dearest exchange that is offered: a public value of 4096 bits and a signature with RSA. */
+/** The most expensive exchange: a public value of 4096 bits and a signature with RSA. */
 const dearest = Buffer.concat([
   Buffer.from(ident),
   kexInitFor('diffie-hellman-group16-sha512', 'rsa-sha2-512'),
@@ -111,7 +111,7 @@ function post(port: number, source: string, path: string, body: string, token?: 
 
 const deep = `{"username":${'['.repeat(250_000)}{"constructor":1}${']'.repeat(250_000)},"constructor":1,"password":"x"}`
 
-/** By name; what each does is its sentence in the table. */
+/** By name; the sentence describes it in the table. */
 export const attacks = {
   'deeply nested JSON to an open operation': ({ httpPort }, until) =>
     crowd(until, 8, async (index) => (await post(httpPort, from(1 + index), '/api/login', deep)) === 401),

@@ -1,4 +1,4 @@
-// What our HTTP interface is measured against: Fastify with nothing around it and one prepared look-up in
+// The reference for our HTTP interface: Fastify with nothing around it and one prepared look-up in
 // SQLite, on a table of the same devices. No credentials, no checks, no presence, no metrics: the least that
 // such a route can cost.
 //   node bare.ts <database file> <port>
@@ -8,7 +8,7 @@ import { DatabaseSync } from 'node:sqlite'
 const text = { type: 'string' } as const
 const integer = { type: 'integer' } as const
 
-/** As much as Get device answers with. */
+/** As large as the answer of Get device. */
 const device = {
   type: 'object',
   properties: {
@@ -35,7 +35,7 @@ const device = {
   },
 } as const
 
-/** As much as Auth device answers with: the public key is about as long as a token. */
+/** As large as the answer of Auth device: the public key is about as long as a token. */
 const enrolled = {
   type: 'object',
   properties: { uid: text, public_key: text, name: text, tenant_id: text },

@@ -1,4 +1,4 @@
-// What one and two nodes on one machine give together, behind one port: downloads from several devices at
+// One and two nodes on one machine, behind one port: downloads from several devices at
 // once, and logins with several clients at once. A part of bench/cluster.ts. With two nodes half of the
 // devices have their tunnel on either, and the kernel spreads the clients, so that about half of the bytes
 // cross from node to node. On a machine of two cores, which agents and clients need as well, the sums cannot
@@ -12,7 +12,7 @@ import { ask, startProcess, type Running } from './programs.ts'
 import type { SessionOrder } from './session-load.ts'
 
 export interface CoresOptions {
-  /** Agents a second that each node lets in. */
+  /** Agents a second that each node admits. */
   readonly rate: number
   /** MiB of each download. */
   readonly size: number
@@ -22,7 +22,7 @@ export interface CoresOptions {
 
 const mib = 1024 * 1024
 const cipher = 'aes128-gcm@openssh.com'
-/** Clients that log in at a time, for each device. */
+/** Concurrent logins, for each device. */
 const clients = 2
 const seconds = 3
 /** The kernel chooses the node of an agent, so that an even spread takes some tries. */
@@ -99,7 +99,7 @@ async function openSide(count: number, { rate, devices }: CoresOptions): Promise
   }
 }
 
-/** Starts an agent again until its tunnel is on this node. */
+/** Restarts an agent until its tunnel is on this node. */
 async function plantOn({ nodes, plant }: World, node: MeasuredNode, name: string): Promise<void> {
   const all = async (): Promise<number> =>
     (await Promise.all(nodes.map(tunnelsOf))).reduce((sum, count) => sum + count, 0)

@@ -1,4 +1,4 @@
-// What it takes until everything is back when something of a cluster is lost: a node, the database, NATS, or
+// The recovery of a cluster after a loss: a node, the database, NATS, or
 // all nodes at once. A part of bench/cluster.ts. The agents are real ones in one process that wait as ours do
 // (bench/tunnel-load.ts).
 import { generateKeyPairSync } from 'node:crypto'
@@ -52,7 +52,7 @@ async function kill(node: BenchNode): Promise<void> {
   await gone
 }
 
-/** Agents that have enrolled, and hold no tunnel yet. */
+/** Agents that have enrolled, without a tunnel yet. */
 async function agentsOf(folder: string, port: number, count: number) {
   const keyFile = path.join(folder, `agents-${count}.key`)
   const { privateKey } = generateKeyPairSync('rsa', { modulusLength: 2048 })
@@ -67,7 +67,6 @@ async function agentsOf(folder: string, port: number, count: number) {
   return { tell, cpu_s: load.cpu_s, [Symbol.asyncDispose]: () => load[Symbol.asyncDispose]() }
 }
 
-/** One node of three is killed. */
 export async function lostNode({ folder, nodes, api, to, say }: LossParts, count: number): Promise<Row[]> {
   say(`killing one of ${nodes.length} nodes that have ${count} agents`)
   await using agents = await agentsOf(folder, nodes[0]!.port, count)

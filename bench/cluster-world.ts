@@ -21,9 +21,8 @@ import { freePort, root, startHawser, startProcess, type Program, type Running }
 export type Link = 'tls' | 'unix'
 
 export interface WorldOptions {
-  /** Agents a second that each node lets in. */
+  /** Agents a second that each node admits. */
   readonly rate: number
-  /** How many nodes. */
   readonly count: number
   readonly link: Link
   /** Whether all nodes listen on the same two ports. */
@@ -32,14 +31,13 @@ export interface WorldOptions {
 
 export interface World extends LossParts, AsyncDisposable {
   readonly nodes: readonly MeasuredNode[]
-  /** Starts one more agent and accepts its device. */
   plant(name: string): Promise<Running>
   /** The device of this name, through the node with this port. */
   device(name: string, port: number): Destination
 }
 
 export interface MeasuredNode extends BenchNode {
-  /** Where its metrics are, also when it shares its other ports. */
+  /** The address of its metrics, also when it shares its other ports. */
   readonly metrics: string
 }
 
@@ -84,8 +82,8 @@ export async function openWorld({ rate, count, link, onePort = false }: WorldOpt
       start: async () => void (one.program = await start()),
     }
     opened.defer(() => one.program[Symbol.asyncDispose]())
-    // On a shared port another node may have answered. This one serves its metrics when it
-    // listens everywhere.
+    // On a shared port another node may have answered. This one serves its metrics when it listens
+    // everywhere.
     await until(async () => (await fetch(one.metrics)).ok)
     return one
   }

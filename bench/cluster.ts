@@ -1,4 +1,4 @@
-// What several nodes cost and bear: a session through the node that has the device's tunnel, against one
+// The costs and limits of several nodes: a session through the node that has the device's tunnel, against one
 // through another node. Three nodes on a real PostgreSQL and a real NATS server, all on this machine, which
 // has to serve all of them. Also: how many devices a second are looked up on NATS, how many heartbeats a
 // second PostgreSQL's node takes, how long it takes until all is back when something was lost
@@ -98,8 +98,8 @@ async function setups(across: Destination, here: Destination, count: number): Pr
 }
 
 /**
- * Throughput through another node and through the one that has the tunnel, and the processor time that all
- * nodes together need for a MiB of it: that is the same whatever else the machine does.
+ * Throughput through another node and through the one with the tunnel, and the processor time of all nodes
+ * for a MiB, which does not depend on other work of the machine.
  */
 async function transfers(
   { folder, nodes, to }: World,
@@ -138,7 +138,7 @@ async function transfers(
   return rows
 }
 
-/** Of 10,000 devices, each asked for by the name that its node holds. */
+/** Looks up 10,000 devices, each by the name that its node holds. */
 async function lookUps(servers: string): Promise<Row> {
   const devices = 10_000
   say(`looking up ${devices} devices`)

@@ -17,12 +17,12 @@ function addressOf(running: Running): Promise<string> {
   return address
 }
 
-/** How much it holds then, in MiB. */
+/** Returns the memory after that, in MiB. */
 export async function collect(running: Running): Promise<number> {
   const socket = new WebSocket(await addressOf(running))
   const { promise: done, resolve, reject } = Promise.withResolvers<number>()
   socket.addEventListener('error', () => reject(new Error('the debugger does not answer')))
-  // Twice: what a first collection lets go of, a second one frees.
+  // Twice: a second collection frees what a first one releases.
   const questions = [
     { method: 'HeapProfiler.collectGarbage' },
     { method: 'HeapProfiler.collectGarbage' },
@@ -41,7 +41,7 @@ export async function collect(running: Running): Promise<number> {
   try {
     return await done
   } finally {
-    // A Node that is to end waits for its debugger to leave.
+    // A Node waits with its end for its debugger to leave.
     socket.close()
   }
 }

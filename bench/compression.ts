@@ -1,5 +1,5 @@
-// What compression costs a packet, and what is left of it: both methods there and back, on text and on random
-// data, in packets of several sizes; beside them a packet that nobody compresses. First the memory
+// The cost of compression for a packet, and its effect: both methods there and back, on text and on random
+// data, in packets of several sizes; next to them a packet that nobody compresses. First the memory
 // of a context, from the growth of the process while it makes many.
 //   npm run bench -- compression [text file]
 import { randomBytes } from 'node:crypto'
@@ -28,7 +28,7 @@ const contextOf = (mode: CompressionContext['mode']): CompressionContext => ({
 })
 
 export default function compression(file = path.join(root, 'package-lock.json')): void {
-  // First, and all are kept meanwhile: memory that was given back would be used again.
+  // First, and all of them at once: freed memory would be reused.
   const kept: ZlibContext[] = []
   const contextKinds = ['deflate', 'inflate', 'zstd', 'unzstd'] as const
   table(contextKinds.map((kind) => ({ context: kind, KiB: memoryOf(kind, kept) })))
@@ -48,7 +48,7 @@ export default function compression(file = path.join(root, 'package-lock.json'))
   table(rows)
 }
 
-/** Medians over the rounds: of a packet there and back, and what is left of it. */
+/** Medians over the rounds: of a packet there and back, and of its compressed part. */
 function costOf(method: Compression, mode: CompressionContext['mode'], bytes: Buffer, size: number) {
   const count = Math.min(400, Math.floor(bytes.length / size))
   const [pack_us, unpack_us, left]: [number[], number[], number[]] = [[], [], []]
@@ -95,7 +95,6 @@ function memoryOf(kind: ContextKind, kept: ZlibContext[]): number {
   return (process.memoryUsage().rss - before) / contexts / 1024
 }
 
-/** Something that a context of this kind reads. */
 function used(kind: ContextKind): Buffer {
   const text = Buffer.from(
     Array.from({ length: 20_000 }, (_, at) => `${(at * 7_919) % 9_973} ropes\n`).join(''),

@@ -33,7 +33,7 @@ export async function terminalRows(browser: Browser, folder: string, lines: numb
     await page.goto(`${url}/devices/${device.uid}/terminal`)
     await page.getByLabel('User on the device').fill(user)
     await page.getByLabel('Log in with').selectOption('key')
-    await page.getByLabel('File of the private key').setInputFiles(path.join(folder, 'client_key'))
+    await page.getByLabel('Private key file').setInputFiles(path.join(folder, 'client_key'))
     await page.locator('textarea[name="key"]').filter({ hasText: 'BEGIN' }).waitFor()
     await page.getByRole('button', { name: 'Open the terminal' }).click()
     const rows = page.locator('.xterm-rows')
@@ -47,8 +47,8 @@ export async function terminalRows(browser: Browser, folder: string, lines: numb
     const { traceEvents } = JSON.parse((await browser.stopTracing()).toString()) as {
       traceEvents: readonly TraceEvent[]
     }
-    // Of the threads that run pages; others, such as the one that draws without a graphics card,
-    // keep nobody waiting.
+    // Only threads that run pages count; others, such as the one that draws without a graphics card, delay
+    // nobody.
     const placeOf = ({ pid, tid }: TraceEvent): string => `${pid} ${tid}`
     const pages = new Set(traceEvents.filter(({ args }) => args?.name === 'CrRendererMain').map(placeOf))
     const longest_us = traceEvents

@@ -3,7 +3,7 @@
 // with nothing kept.
 //   npm run bench -- console rounds=5        how often each page is loaded; 5 unless stated
 //   … devices=300                            how many devices the table has
-//   … terminal lines=1000000                 only a terminal that prints so many lines: the longest task of its page
+//   … terminal lines=1000000                 only a terminal that prints this many lines: the longest task of its page
 // The sign-in page is compared with a document of the same server without scripts, which is what the browser
 // and the network cost by themselves. The table of devices is loaded as on a phone far away: slow 4G (1.6
 // Mbit/s, 150 ms) and a processor of a quarter of the speed; there the largest paint and the slowest answer
@@ -18,20 +18,20 @@ import { below, compare, inTurns, line, median, single, table, type Row } from '
 import { startHawser, type Program } from './programs.ts'
 
 interface Load {
-  /** Until the heading of the page, or its first row, is there. */
+  /** Until the heading of the page, or its first row, is shown. */
   readonly usable_ms: number
   readonly drawn_ms: number
   readonly largest_ms: number
   readonly script_ms: number
   readonly sent_kb: number
   readonly requests: number
-  /** The slowest answer to what the visitor did; 0 if they did nothing. */
+  /** The slowest reaction to the visitor; 0: they did nothing. */
   readonly answer_ms: number
 }
 
 interface Visitor {
   readonly token?: string
-  /** As on a phone far away. */
+  /** As on a slow phone connection. */
   readonly slow?: boolean
   readonly act?: (page: Page) => Promise<void>
 }
@@ -110,7 +110,7 @@ async function devicesPage(browser: Browser, url: string, token: string, rounds:
   ]
 }
 
-/** Sets the server up and lets so many devices in; gives the token of their owner. */
+/** Sets the server up with devices; returns the token of their owner. */
 async function fleet(server: Program, url: string, count: number): Promise<string> {
   const code = await server.printed(/code=([0-9a-f-]+)/)
   const { body: owner } = await client({ url }).system.setup({
@@ -145,7 +145,7 @@ async function fleet(server: Program, url: string, count: number): Promise<strin
   return owner.token
 }
 
-/** What Lighthouse calls slow 4G. */
+/** Lighthouse's slow 4G. */
 async function farAway(session: CDPSession): Promise<void> {
   await session.send('Network.emulateNetworkConditions', {
     offline: false,
@@ -156,7 +156,7 @@ async function farAway(session: CDPSession): Promise<void> {
   await session.send('Emulation.setCPUThrottlingRate', { rate: 4 })
 }
 
-/** The page itself notes its largest paint and what it answered late. */
+/** The page itself notes its largest paint and its slow reactions. */
 const watch = `
   window.largest = 0
   window.slowest = 0

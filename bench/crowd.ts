@@ -4,12 +4,11 @@ import { setTimeout as wait } from 'node:timers/promises'
 export interface Target {
   readonly httpPort: number
   readonly sshPort: number
-  /** The user and name of a device that is online. */
+  /** The SSHID of a device that is online. */
   readonly sshid: string
   readonly keyFile: string
   /** The token of a member who may write rules. */
   readonly token: string
-  /** The gateway's RSA host key. */
   readonly rsaHostKey: string
 }
 
@@ -28,7 +27,7 @@ export async function* crowd(
       Array.from({ length: size }, async (_, index) => once(index).catch(() => false)),
     )
     yield* done
-    // Who is refused at once does not spin.
+    // A client that is refused at once does not spin.
     await wait(20)
   }
 }

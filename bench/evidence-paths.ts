@@ -27,7 +27,7 @@ export interface PathOptions {
 }
 
 const mib = 1024 * 1024
-/** What OpenSSH's client asks for at a time. */
+/** The request size of OpenSSH's client. */
 const piece_bytes = 32 * 1024
 
 export async function pathRows(options: PathOptions): Promise<Row[]> {
@@ -50,14 +50,14 @@ export async function pathRows(options: PathOptions): Promise<Row[]> {
 
 type Mask = (on: boolean) => Promise<unknown>
 
-/** The processor time of the server for a MiB of this work, in milliseconds. */
+/** For a MiB of this work, in milliseconds. */
 async function cost_ms({ server }: World, size_mib: number, work: () => Promise<unknown>): Promise<number> {
   const before = server.cpu_s()
   await work()
   return ((server.cpu_s() - before) * 1000) / size_mib
 }
 
-/** The sources of this repository, some of which have what a secret follows. */
+/** The sources of this repository, some of which have texts of secrets. */
 function textFile(folder: string, bytes: number): string {
   const sources = globSync('{server,ssh,agent}/src/**/*.ts', { cwd: root }).map((file) =>
     readFileSync(path.join(root, file)),
@@ -108,9 +108,7 @@ async function transferRows(
   ]
 }
 
-/**
- * The processor time of this process for a MiB of a download that is followed and hashed, in milliseconds.
- */
+/** For a MiB of a download that is followed and hashed, in milliseconds. */
 function inspected_ms(size_mib: number): number {
   let sha256: string | undefined
   const inspector = sftpInspector({ done: (operation) => (sha256 = operation.sha256) })
@@ -119,7 +117,7 @@ function inspected_ms(size_mib: number): number {
   const count = (size_mib * mib) / piece_bytes
   const status = (id: number, code: number): Buffer =>
     packet(Sftp.status, id, (writer) => writer.uint32(code).string('').string(''))
-  // Made before, as they would come from the tunnel; all answers have the same data.
+  // Made before, as if they came from the tunnel; all answers have the same data.
   const requests = Array.from({ length: count + 1 }, (_, at) =>
     packet(Sftp.read, at + 1, (writer) =>
       writer
@@ -153,7 +151,7 @@ function inspected_ms(size_mib: number): number {
   return (user + system) / 1000 / size_mib
 }
 
-/** Fetches a file and throws it away. */
+/** Downloads and discards a file. */
 async function download(from: Destination, file: string): Promise<void> {
   const { port, user, keys } = from
   const settings = [

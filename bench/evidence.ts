@@ -1,6 +1,6 @@
-// What evidence costs, in one run: the audit log on a call that changes something, masking on a terminal and
+// The cost of evidence, in one run: the audit log on a call that changes something, masking on a terminal and
 // on a file transfer, following and hashing a transfer, indexing an hour of a busy session, and queries
-// beside grep. Words choose a part:
+// next to grep. Words choose a part:
 //   npm run bench -- evidence audit paths search       parts, all unless stated
 //   … postgres=postgres://user@host/database           the audit log on PostgreSQL, too; the database must be empty
 //   … shown=16 moved=128 rounds=5                      MiB on a terminal and of a transfer, turns
@@ -28,7 +28,7 @@ import { searchRows } from './search.ts'
 
 const rounds = 5
 const callsInRound = 100
-/** Calls before the other side has its turn. */
+/** Before the other side has its turn. */
 const callsInTurn = 10
 
 const body = {
@@ -52,10 +52,9 @@ const caller: KeyCaller = {
   secure: true,
 }
 
-/** Two calls that change something: the rule is there, and gone. */
+/** Two calls that change something: add a rule, and remove it. */
 type Pair = () => Promise<void>
 
-/** The median time of a call of each side, by rounds. */
 async function turns(
   turn: (audited: boolean) => Promise<Pair>,
 ): Promise<{ with: number[]; without: number[] }> {

@@ -25,30 +25,27 @@ const systems = [
 ] as const
 
 /**
- * A tag of twenty devices in a fleet of any size; one of the fiftieth that was not seen for longest; tags of
- * a fiftieth each.
+ * A tag of twenty devices in a fleet of any size; one of the devices that are gone; tags of a fiftieth each.
  */
 export const rareTag = 'canary'
 export const goneTag = 'retired'
 export const siteTag = (i: number): string => `site-${String(i % 50).padStart(2, '0')}`
 
-/**
- * Seven digits of its own for each of the first ten million: the factor shares no divisor with their number.
- */
+/** Unique for the first ten million: the factor shares no divisor with their number. */
 export const digitsOf = (i: number): string =>
   String((i * 6_364_137 + 1_442_695) % 10_000_000).padStart(7, '0')
 
-/** The fiftieth that was not seen for longest and does not call any more. */
+/** The fiftieth that is offline for good. */
 export const isGone = (i: number): boolean => digitsOf(i) >= '9800000'
 
-/** A public key as agents send it: PKCS #1 of RSA 2048 in PEM. Only its looks are real. */
+/** In the form of agents, PKCS #1 of RSA 2048 in PEM. Only its looks are real. */
 function publicKeyOf(i: number): string {
   const middle = createHash('shake256', { outputLength: 255 }).update(`device ${i}`).digest('base64')
   const lines = `MIIBCgKCAQEA${middle}wIDAQAB`.match(/.{1,64}/g) ?? []
   return `-----BEGIN RSA PUBLIC KEY-----\n${lines.join('\n')}\n-----END RSA PUBLIC KEY-----\n`
 }
 
-/** What the agent of device i sends to Auth device; whoever wants to act as the device gives it a key. */
+/** The agent's body for Auth device; a caller that acts as the device gives it a key. */
 export function authBody(i: number, public_key = publicKeyOf(i)) {
   const [id, pretty_name, arch] = systems[i % systems.length]!
   const digits = digitsOf(i)
@@ -69,7 +66,7 @@ export function uidOf(i: number): string {
   return deviceUid({ mac: identity.mac, public_key, tenant_id })
 }
 
-/** Of every hundred devices the first ninety are accepted. */
+/** The first ninety of every hundred devices are accepted. */
 export const isAccepted = (i: number): boolean => i % 100 < 90
 
 function rowOf(i: number, now: number, public_key: string | undefined) {
@@ -117,9 +114,8 @@ const rows_per_transaction = 20_000
 const planting_cache_kib = 1024 * 1024
 
 /**
- * Makes the data folder of a server with this many devices in one namespace, with the triggers and indexes in
- * force. With a public key it is that of all devices, which are told apart by their addresses: a million keys
- * would take days to make.
+ * With the triggers and indexes in force. With a public key it is that of all devices, which are told apart
+ * by their addresses: a million keys would take days to make.
  */
 export async function plantFleet(
   folder: string,
@@ -196,7 +192,7 @@ export async function plantOwner(
   await namespaces.addMember({ tenant_id, user_id: owner.id, role: 'owner', epoch: 'first', created_at: now })
 }
 
-/** The same rows in a file of their own with nothing but the table and its key, for the bare routes. */
+/** For the bare routes: only the table and its key, in a file of their own. */
 export function plantBare(folder: string): string {
   const file = path.join(folder, 'bare.db')
   if (existsSync(file)) return file
@@ -211,7 +207,7 @@ export function plantBare(folder: string): string {
       public_url integer not null, public_url_address text not null, tags text not null, last_seen text not null,
       online integer not null);
   `)
-  // Those that it has: later ones of the server's are of no use to the bare routes.
+  // Only columns of the bare routes: later ones of the server are useless to them.
   const columns = database
     .prepare("select group_concat(name) as names from pragma_table_info('devices')")
     .get() as { names: string }

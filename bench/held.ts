@@ -1,4 +1,4 @@
-// What it costs that sessions can be held, and how quick coming back is. Live sessions with and without it in
+// The cost of holding sessions, and the speed of reattaching. Live sessions with and without it in
 // turns, through gateway, tunnel and agent on this machine; the redraw of a screen in this process; and what
 // held sessions take of the server's memory. Words choose a part:
 //   npm run bench -- held throughput echo redraw memory      parts, all unless stated
@@ -9,7 +9,7 @@ import os from 'node:os'
 import path from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { client, type Client } from '@hawser/contract/client'
-import { keptScreen, screens_bytes } from '../server/src/recording/kept-screen.ts'
+import { terminalScreen, screens_bytes } from '../server/src/recording/terminal-screen.ts'
 import { fairShare } from '../server/src/kit/fair-share.ts'
 import { screenThread } from '../server/src/recording/screen-thread.ts'
 import {
@@ -29,7 +29,7 @@ import { clientArgs, kex, plainLogin, runClient } from './openssh.ts'
 
 const parts = ['throughput', 'echo', 'redraw', 'memory'] as const
 const keysInTurn = 25
-/** A quiet server gives memory back after one minute and after three (compose/idle-memory.ts). */
+/** A quiet server frees memory after one minute and after three (server/src/idle-memory.ts). */
 const quiet_ms = 200_000
 const say = (text: string): void => void process.stderr.write(`${text}\n`)
 
@@ -76,7 +76,7 @@ async function throughput(agent: Agent, api: Client, rounds: number): Promise<Ro
   return line('`seq 1 1000000`, can be held against not', '1/s', compared, atLeast(0.8, compared.ratio))
 }
 
-/** A program in a terminal of our own client, and its socket. */
+/** In a terminal of our own client; returns its socket. */
 async function open({ through }: Agent, command: string, key: PrivateKey = through.keys.key) {
   const socket = net.connect({ port: through.port, host: '127.0.0.1', noDelay: true })
   const connection = await connect(socket, {
@@ -150,13 +150,13 @@ async function redraws(): Promise<Row[]> {
   for (const [name, output] of Object.entries(screens)) {
     const times: number[] = []
     for (let round = 0; round < 25; round++) {
-      using screen = keptScreen(size, { tenant_id: 'bench', thread, memory: fairShare(screens_bytes) })
+      using screen = terminalScreen(size, { tenant_id: 'bench', thread, memory: fairShare(screens_bytes) })
       screen.show(Buffer.from(output))
       await screen.settle()
       screen.show(Buffer.from('what came after that\r\n'))
       const started = performance.now()
       await screen.redraw({ width: 120, height: 40 }, true)
-      // The first ones start the thread and compile the code.
+      // The first rounds start the thread and compile the code.
       if (round >= 5) times.push(performance.now() - started)
     }
     rows.push(single(`redraw of ${name}, median`, 'ms', median(times), below(100, median(times), 'ms')))
@@ -190,7 +190,7 @@ async function memory({ server }: World, agent: Agent, api: Client, count: numbe
     await wait(ms)
     return server.resident_mb() * 1_024
   }
-  // What the first ones cost is not theirs alone.
+  // The first ones also pay for code that all share.
   const live: Socket[] = []
   const begin = async (wanted: number): Promise<number> => {
     for (let at = live.length; at < wanted; at++) {
@@ -205,7 +205,7 @@ async function memory({ server }: World, agent: Agent, api: Client, count: numbe
   }
   const first = Math.ceil(count / 10)
   await begin(first)
-  // Without garbage, so that none of theirs seems to have been there before.
+  // Without garbage, which would hide their own memory.
   const used = await collect(server)
   const before = await settled(0)
   const open_kb = ((await begin(count)) - before) / (count - first)

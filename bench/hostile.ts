@@ -1,4 +1,4 @@
-// What everybody else feels while somebody attacks: /healthcheck and `ssh … true` of a bystander during each
+// The effect of attacks on bystanders: /healthcheck and `ssh … true` of a bystander during each
 // attack, against the quiet around it (in turns: machines have bad moments of their own), how much memory it
 // makes the server hold, and how far it grows with the garbage. The server has its usual limits; attackers
 // and bystanders come from different addresses. Words choose attacks by a part of their names:
@@ -56,7 +56,7 @@ export default async function hostile(...words: string[]): Promise<void> {
   const rows: Row[] = []
   for (const attack of chosen) {
     say(attack)
-    // A server of its own: what one attack leaves behind must not be taken for the quiet of the next.
+    // A server of its own: remains of one attack must not disturb the quiet of the next.
     const worldFolder = path.join(folder, String(rows.length))
     mkdirSync(worldFolder)
     await using world = await buildWorld({ folder: worldFolder, before, profiles, usualLimits: true })
@@ -73,7 +73,7 @@ export default async function hostile(...words: string[]): Promise<void> {
       )
       tries += attacked?.tries ?? 0
       refused += attacked?.refused ?? 0
-      // What it left to be cleared away belongs neither to it nor to the quiet.
+      // The clean-up after an attack belongs neither to it nor to the quiet.
       await wait(1_000)
     }
     // Not while others are timed: collecting takes its time.
@@ -99,7 +99,7 @@ export default async function hostile(...words: string[]): Promise<void> {
   table(rows)
 }
 
-/** Elsewhere in truth: it takes as little as can be of the processors that the server has. */
+/** As on another machine: it takes as little of the server's processors as possible. */
 function startAttacker(): Running {
   return startProcess(['nice', '-n', '19', process.execPath, 'bench/attacks.ts'], {}, { ipc: true })
 }
@@ -129,9 +129,7 @@ interface Felt {
 
 const nothingFelt = (): Felt => ({ checks: [], logins: [], failed: 0, first_mb: 0, peak_mb: 0 })
 
-/**
- * Adds what bystanders and the memory show while something goes on: until it is over, and at least that long.
- */
+/** Measures bystanders and memory until the work is over, and at least this long. */
 async function felt<T>(
   { server }: World,
   agent: Agent,
@@ -184,7 +182,7 @@ async function targetOf(world: World, agent: Agent): Promise<Target> {
   }
 }
 
-/** The blob in base64, as ssh-keyscan prints it. */
+/** In base64, as ssh-keyscan prints it. */
 async function rsaHostKey(port: number): Promise<string> {
   const scan = startProcess(['ssh-keyscan', '-t', 'rsa', '-p', String(port), '127.0.0.1'])
   return scan.printed(/ssh-rsa ([A-Za-z0-9+/=]+)\n/)

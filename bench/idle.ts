@@ -1,7 +1,7 @@
-// What an idle device costs: bytes on its link behind TLS, watched for some minutes and
+// The cost of an idle device: bytes on its link behind TLS, watched for some minutes and
 // scaled to a day. Words:
 //   minutes=30     how long to watch
-//   forgets=60     a NAT on the way that forgets after so many seconds; without it there is none
+//   forgets=60     a NAT on the way that forgets after this many seconds; without it there is none
 // `idleBytes` is for other benches: it watches any link on which one agent is idle.
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import os from 'node:os'
@@ -17,14 +17,13 @@ import { plantFleet, tenant_id } from './fleet.ts'
 import { root, startHawser, startProcess } from './programs.ts'
 
 export interface IdleBytes {
-  /** Bytes both ways, with the headers of TCP and IP, as they were and scaled to a day. */
+  /** Bytes both ways, with the headers of TCP and IP, as measured and scaled to a day. */
   readonly wire: number
   readonly wire_day: number
-  /** Connections that were opened meanwhile. */
+  /** Connections opened during the measurement. */
   readonly connections: number
 }
 
-/** Watches what passes on the link for so long. */
 export async function idleBytes(link: Link, minutes: number): Promise<IdleBytes> {
   const [before, opened] = [link.up.wire + link.down.wire, link.opened]
   const started = performance.now()
@@ -69,7 +68,7 @@ export default async function idle(...words: string[]): Promise<void> {
     }),
   )
   await agent.printed(/"(tunnel\.up)"/)
-  // Until what belongs to the beginning is over.
+  // Until the start is over.
   await wait(2_000)
   const begun = link.up.wire + link.down.wire
   const { wire, wire_day, connections } = await idleBytes(link, minutes)

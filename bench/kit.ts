@@ -5,7 +5,7 @@
 export interface Measurement {
   readonly calls: number
   readonly perSecond: number
-  /** Of one call, in milliseconds. */
+  /** Percentiles of the duration of one call, in milliseconds. */
   readonly p50: number
   readonly p95: number
   readonly p99: number
@@ -14,11 +14,11 @@ export interface Measurement {
 
 export interface Measuring {
   readonly seconds: number
-  /** How many calls are under way at a time; 1 unless stated. */
+  /** Concurrent calls; 1 unless stated. */
   readonly concurrency?: number
 }
 
-/** Calls `fn` again and again for that long. A call that fails ends the measurement. */
+/** Repeats `fn` for that long. A failing call ends the measurement. */
 export async function measure(
   fn: () => unknown,
   { seconds, concurrency = 1 }: Measuring,
@@ -28,8 +28,8 @@ export async function measure(
   const end = started + seconds * 1000
   async function loop(): Promise<void> {
     for (let before = performance.now(); before < end; before = performance.now()) {
-      // Only a promise is awaited: a turn of the event loop would be most of what a quick synchronous call
-      // costs.
+      // Only promises are awaited: a turn of the event loop would be most of the cost of a quick synchronous
+      // call.
       const result = fn()
       if (result instanceof Promise) await result
       times.push(performance.now() - before)
@@ -54,9 +54,8 @@ export function percentile(sorted: ArrayLike<number>, percent: number): number {
 }
 
 /**
- * Takes a figure from every side in each round, so that whatever else the machine does meets all of them.
- * Every other round goes backwards, because whoever comes later finds warmer caches. Gives each side's
- * figures, round by round.
+ * Measures every side in each round, so that other work of the machine affects all of them. Every other round
+ * goes backwards, because later sides find warmer caches. Returns each side's figures, by round.
  */
 export async function inTurns<Name extends string>(
   sides: Readonly<Record<Name, () => Promise<number>>>,
@@ -83,7 +82,7 @@ export interface Comparison {
   readonly b: number
 }
 
-/** Compares figures that were taken in turns, within each round. */
+/** Within each round. */
 export function compare(a: readonly number[], b: readonly number[]): Comparison {
   const ratios = Float64Array.from(a, (figure, round) => figure / (b[round] ?? Number.NaN)).toSorted()
   return {
@@ -95,7 +94,7 @@ export function compare(a: readonly number[], b: readonly number[]): Comparison 
   }
 }
 
-/** Takes a figure from each of two sides in turns and compares. */
+/** For two sides, in turns. */
 export async function interleaved(
   a: () => Promise<number>,
   b: () => Promise<number>,
@@ -118,10 +117,7 @@ export const below = (aim: number, value: number, unit: string): Aim => ({
 
 export type Row = Readonly<Record<string, string | number>>
 
-/**
- * A comparison as a row of the table. An aim that is missed is said and is no failure: the machine may have
- * been busy.
- */
+/** A missed aim is reported and is no failure: the machine may have been busy. */
 export function line(
   what: string,
   unit: string,
@@ -134,7 +130,7 @@ export function line(
   return { what, unit, ours: a, reference: b, ratio, range, ...verdict(aim) }
 }
 
-/** A figure that has nothing to be compared with. */
+/** A figure without a comparison. */
 export function single(what: string, unit: string, ours: number, aim?: Aim): Row {
   return { what, unit, ours, reference: '', ratio: '', range: '', ...verdict(aim) }
 }
@@ -143,10 +139,7 @@ function verdict(aim: Aim | undefined): { aim: string; verdict: string } {
   return { aim: aim?.text ?? '', verdict: aim ? (aim.met ? 'met' : 'MISSED') : '' }
 }
 
-/**
- * Prints rows as aligned columns, in the order of the first row's fields; numbers with three digits that
- * matter.
- */
+/** In aligned columns, in the order of the first row's fields; numbers have three significant digits. */
 export function table(rows: readonly Row[], print: (line: string) => void = console.log): void {
   const names = Object.keys(rows[0] ?? {})
   const numeric = names.map((name) => rows.every((row) => typeof row[name] === 'number' || row[name] === ''))

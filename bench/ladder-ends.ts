@@ -8,21 +8,17 @@ import { dialBytes, openMux } from '@hawser/mux'
 import { receiveSession, startSession, type Channel } from '../ssh/src/index.ts'
 import { acceptLeg, dialLeg, has, shell, type RelayPorts, type Rung } from './ladder-relay.ts'
 
-/** Where bytes come from and where they go. */
+/** A source and a sink of bytes. */
 interface End {
   send(piece: Buffer): Promise<void>
-  /** Resolves when so many bytes have come. */
   receive(bytes: number): Promise<void>
 }
 
 export interface Ends {
-  /** Moves so many MiB to the client or to the device. */
   move(way: 'down' | 'up', mibs: number): Promise<void>
 }
 
-/**
- * Lines as a build shows them, because a recorder reads what it records; 64 KiB, as Node reads from a pipe.
- */
+/** Lines of a build, because a recorder reads what it records; 64 KiB, Node's read from a pipe. */
 const piece = Buffer.alloc(
   64 * 1024,
   Array.from(
@@ -62,7 +58,7 @@ async function openFar(rung: Rung, port: number): Promise<End> {
 }
 
 async function first<T>(all: AsyncIterable<T>): Promise<T> {
-  // A loop that is left early would end what it iterates over.
+  // Leaving a loop early would end what it iterates over.
   const next = await all[Symbol.asyncIterator]().next()
   if (next.done === true) throw new Error('the relay has left')
   return next.value

@@ -21,7 +21,7 @@ export type LadderOrder =
   | { readonly do: 'move'; readonly rung: Rung; readonly way: 'down' | 'up'; readonly mibs: number }
   | { readonly do: 'begin' | 'count' }
 
-/** The use of a process since the order to begin. */
+/** Since the order to begin. */
 export interface Costs {
   readonly cpu_ms: number
   readonly heap_bytes: number
@@ -31,7 +31,7 @@ export interface Costs {
   readonly delay_p99_ms: number
 }
 
-/** Timers of this interval are what shows the delay. */
+/** Timers of this interval show the delay. */
 const resolution_ms = 4
 
 const ends = new Map<Rung, Ends>()

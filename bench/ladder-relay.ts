@@ -8,7 +8,7 @@ import http from 'node:http'
 import net, { type AddressInfo } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { acceptBytes, openMux } from '@hawser/mux'
-import { channelPolicy } from '../server/src/gateway/channels.ts'
+import { channelPolicy } from '../server/src/gateway/channels/channels.ts'
 import { keyFrom } from '../server/src/recording/key.ts'
 import { recordings } from '../server/src/recording/recordings.ts'
 import { diskStorage } from '../server/src/recording/storage/disk.ts'
@@ -29,7 +29,7 @@ import {
 } from '../ssh/src/index.ts'
 import { openPolicy } from '@hawser/contract/policies'
 import { sessionPolicy } from '../server/src/domain/access/session-policy.ts'
-import { livePolicy } from '../server/src/gateway/live-policy.ts'
+import { livePolicy } from '../server/src/gateway/channels/live-policy.ts'
 
 /** From the ground up. */
 export const rungs = ['tcp', 'websocket', 'yamux', 'leg', 'legs', 'pipe', 'taps', 'recording'] as const
@@ -38,7 +38,7 @@ export const has = (rung: Rung, layer: Rung): boolean => rungs.indexOf(rung) >= 
 
 export const cipher = 'aes128-gcm@openssh.com'
 
-/** A shell in a terminal: the only sessions that are recorded are those in terminals. */
+/** A shell in a terminal: only terminals are recorded. */
 export const shell = {
   program: { type: 'shell' },
   pty: { terminal: 'xterm', columns: 80, rows: 24, width: 0, height: 0, modes: new Map<number, number>() },
@@ -51,7 +51,6 @@ export interface RelayPorts {
 
 export interface LadderRelay {
   readonly ports: RelayPorts
-  /** Bytes that are still to be written into recordings. */
   unwritten_bytes(): number
 }
 
@@ -85,7 +84,7 @@ export async function startLadderRelay(rung: Rung, folder: string): Promise<Ladd
   return { ports, unwritten_bytes: () => kept.unwritten_bytes }
 }
 
-/** A relay that fails ends its process, and with it the bench. */
+/** A failing relay ends its process, and with it the bench. */
 function fail(error: unknown): void {
   console.error(error)
   process.exit(1)
@@ -97,7 +96,7 @@ async function listen(server: net.Server): Promise<number> {
   return (server.address() as AddressInfo).port
 }
 
-/** The server's side of a leg; it lets in everybody. */
+/** The server's side of a leg, open to everybody. */
 export function acceptLeg(stream: Duplex): Promise<Connection> {
   return acceptConnection(stream, {
     hostKeys: [generatePrivateKey('ed25519')],
@@ -107,7 +106,6 @@ export function acceptLeg(stream: Duplex): Promise<Connection> {
   })
 }
 
-/** The client's side of a leg. */
 export function dialLeg(stream: Duplex, options: Partial<ClientOptions> = {}): Promise<Connection> {
   return connect(stream, {
     user: 'bench',
@@ -124,7 +122,7 @@ async function joinSsh(
   stream: Duplex,
   kept: ReturnType<typeof recordings>,
 ): Promise<void> {
-  // As the gateway dials a device; see server/src/gateway/device-leg.ts.
+  // As the gateway dials a device; see server/src/gateway/device/device-leg.ts.
   const far = await dialLeg(stream, { speakSecond: true, packet_bytes: 128 * 1024 })
   if (rung === 'leg') return joinSocket((await startSession(far, shell)).channel, socket)
   const accepting = acceptLeg(socket)
@@ -134,7 +132,7 @@ async function joinSsh(
   await pipe(near, far, has(rung, 'taps') ? policy(rung === 'recording', kept) : {})
 }
 
-/** One session, whose bytes two loops pass on. */
+/** One session, joined by two loops. */
 async function joinByHand(near: Connection, far: Connection): Promise<void> {
   for await (const opening of near.channels) {
     const channel = opening.accept()
@@ -149,7 +147,7 @@ async function copy(from: Channel, to: Channel): Promise<void> {
     await to.write(chunk.bytes, chunk.stream)
 }
 
-/** What the gateway watches of a session of our own agent; see server/src/gateway/session.ts. */
+/** The gateway's rules for a session of our own agent; see server/src/gateway/channels/session.ts. */
 function policy(record: boolean, kept: ReturnType<typeof recordings>): PipeOptions {
   const uid = 'f'.repeat(64)
   const recorder = sessionRecorder({
@@ -173,6 +171,7 @@ function policy(record: boolean, kept: ReturnType<typeof recordings>): PipeOptio
       note: () => undefined,
       held: () => undefined,
       resumed: () => undefined,
+      released: () => undefined,
       shared: () => undefined,
       leave: () => undefined,
       finish: () => undefined,
@@ -185,8 +184,7 @@ function policy(record: boolean, kept: ReturnType<typeof recordings>): PipeOptio
     acceptEnv: [],
     closesAtEof: false,
     lostMessage: () => 'The connection to the device was lost.',
-    shells: new Set(),
-    recorder: () => recorder.channel(),
+    recorder: recorder.channel,
     mask: recorder.mask,
     policy: livePolicy(sessionPolicy(openPolicy)),
     active: () => void (last.active_at = performance.now()),

@@ -1,4 +1,4 @@
-// What each layer costs that a byte passes in the gateway. A relay is built up one layer at a time. Each rung
+// The cost of each layer of the gateway for a byte. A relay is built up one layer at a time. Each rung
 // of this ladder moves the same bytes through its own layer and those of the rungs before it:
 //   tcp         from one socket to another              websocket   the device's side is a WebSocket
 //   yamux       … a stream of yamux on it               leg         … with SSH in it; the client's side is plain
@@ -6,7 +6,7 @@
 //   pipe        `pipe` passes them on                   taps        … watched as the gateway watches a session
 //   recording   … and recorded: only output (down) is
 // With "two" processes the relay counts alone, and both ends are in the other process. With "one" process all
-// of them are in it, and count. Beside them runs sshd with OpenSSH's client straight to it. The processes of
+// of them are in it, and count. For comparison, OpenSSH's client connects straight to an sshd. The processes of
 // sshd count, the program that they run does not. The cipher is AES-128-GCM everywhere.
 // All figures but the last are per MiB: processor time, memory allocated in KiB, system calls. They are
 // medians over the rounds, but for "least": other work on the machine adds to processor time, so the least of
@@ -35,11 +35,10 @@ type Form = (typeof forms)[number]
 const mib = 1024 * 1024
 const say = (text: string): void => void process.stderr.write(`${text}\n`)
 
-/** A path that bytes are moved over, and whose processes are counted. */
+/** A path for bytes, and its measured processes. */
 interface Path {
   readonly name: string
   readonly form: Form | undefined
-  /** The processes that are counted. */
   readonly pids: readonly number[]
   move(way: Way, mibs: number): Promise<void>
   begin(): Promise<void>
@@ -61,7 +60,7 @@ export default async function ladder(...words: string[]): Promise<void> {
   const folder = mkdtempSync(path.join(os.tmpdir(), 'hawser-bench-'))
   process.once('exit', () => rmSync(folder, { recursive: true, force: true }))
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(130))
-  // Every process that is started listens for the end of this one.
+  // Every started process listens for the end of this one.
   process.setMaxListeners(100)
   await using cleanUp = new AsyncDisposableStack()
   const paths = [await sshdPath(folder, cleanUp)]
@@ -72,7 +71,7 @@ export default async function ladder(...words: string[]): Promise<void> {
   table(await measured(paths, chosen(ways), number('size', 32), number('rounds', 15)))
 }
 
-/** With the flag that our server is started with; see run.mjs. */
+/** With the flag of our server; see run.mjs. */
 function startPart(): Running {
   return startProcess([process.execPath, '--single-threaded-gc', 'bench/ladder-part.ts'], {}, { ipc: true })
 }
@@ -100,7 +99,7 @@ export async function rungPath(
   }
 }
 
-/** Its connection stands, so its processes are the same before and after; programs come and go. */
+/** Over one connection, so that its processes are the same before and after; programs come and go. */
 async function sshdPath(folder: string, cleanUp: AsyncDisposableStack): Promise<Path> {
   const keys = makeKey(folder, 'client_key')
   const sshd = cleanUp.use(await startSshd(folder, plainLogin(folder), keys))
@@ -138,7 +137,7 @@ async function sshdPath(folder: string, cleanUp: AsyncDisposableStack): Promise<
 
 const family = (pid: number): number[] => [pid, ...childrenOf(pid).flatMap(family)]
 
-/** Processor time of a process with one thread, to the nanosecond. */
+/** The processor time of a process with one thread, to the nanosecond. */
 function cpuOf_ms(pid: number): number {
   return Number(readFileSync(`/proc/${pid}/schedstat`, 'utf8').split(' ')[0]) / 1e6
 }
@@ -192,12 +191,12 @@ async function measured(
   return rows
 }
 
-/** Calls of any kind per MiB; empty where `perf` may not count them. */
+/** Counts all system calls, per MiB; empty where `perf` may not count them. */
 async function systemCalls(one: Path, way: Way, mibs: number): Promise<number | ''> {
   const settings = ['stat', '-x', ',', '-I', '100', '-e', 'raw_syscalls:sys_enter']
   if (spawnSync('perf', [...settings, 'true']).status !== 0) return ''
   await using perf = startProcess(['perf', ...settings, '-p', one.pids.join(',')])
-  // It prints every tenth of a second what it has counted since. With the first line it has begun.
+  // perf prints its counts every tenth of a second. The first line shows that it has begun.
   await perf.printed(/(raw_syscalls)/)
   await one.move(way, mibs)
   perf.child.kill('SIGINT')

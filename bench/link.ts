@@ -25,17 +25,16 @@ type Part = (typeof parts)[number]
 const proofs = ['key', 'password'] as const
 type Proof = (typeof proofs)[number]
 const password = 'rope-and-anchor'
-/** Round trip of the link over which a large file goes. */
+/** The round trip of the link for a large file. */
 const scpRoundTrip_ms = 100
 const say = (text: string): void => void process.stderr.write(`${text}\n`)
 
-/** One of the ways to a device that are compared. */
+/** A way to a device. */
 interface Side extends AsyncDisposable {
   readonly link: Link
   readonly to: Destination
   /** Makes the device one that nobody has used. */
   cool(): Promise<void>
-  /** Uses the device. */
   warm(): Promise<void>
 }
 const names = ['ours', 'old', 'sshd'] as const
@@ -43,15 +42,14 @@ type Name = (typeof names)[number]
 type Shape = Pick<LinkShape, 'delay_ms'> & Partial<LinkShape>
 type Sides = Readonly<Record<Name, Side>>
 
-/** What all parts share. */
 interface Setting {
   readonly folder: string
   readonly world: World
   /** Where agents reach the server with TLS. */
   readonly tlsPort: number
-  /** Settings of an agent that make it trust the server's certificate. */
+  /** Make an agent trust the server's certificate. */
   readonly trust: Readonly<Record<string, string>>
-  /** The program that tells the client the password. */
+  /** The program that answers the client's question for the password. */
   readonly askPassword: string
 }
 
@@ -110,7 +108,7 @@ export async function prepare(where: Folder, open: AsyncDisposableStack): Promis
   return { folder, world, tlsPort, trust: { HAWSER_CA_FILE: authority.file }, askPassword }
 }
 
-/** Our agent behind a link, or behind none. */
+/** Behind a link, or none. */
 async function throughAgent(
   setting: Setting,
   name: string,
@@ -143,7 +141,7 @@ async function throughAgent(
   }
 }
 
-/** Settings of an agent without anything that was made for bad links. */
+/** For an agent without features for bad links. */
 const oldWays = { HAWSER_FEATURES: '', HAWSER_COMPRESSION: 'never' }
 
 /** The three ways over links of this kind. */
@@ -161,9 +159,7 @@ async function openSides(setting: Setting, open: AsyncDisposableStack, shape: Sh
   return { ours, old, sshd }
 }
 
-/**
- * Waits until nothing has crossed the link for more than a round trip: what a session has started is over.
- */
+/** Waits until the link was silent for more than a round trip: the session has settled. */
 async function settled({ up, down }: Link, delay_ms: number): Promise<void> {
   const passed = (): number => up.payload + down.payload
   for (let tries = 0, before = -1; tries < 50 && passed() !== before; tries++) {
@@ -172,7 +168,7 @@ async function settled({ up, down }: Link, delay_ms: number): Promise<void> {
   }
 }
 
-/** Runs a program of OpenSSH to its end and gives the time in seconds. */
+/** To its end; returns the time in seconds. */
 async function run(program: string, args: readonly string[], askPassword?: string): Promise<number> {
   const asking = askPassword === undefined ? {} : { SSH_ASKPASS: askPassword, SSH_ASKPASS_REQUIRE: 'force' }
   const started = performance.now()
@@ -193,19 +189,16 @@ function login(to: Destination, proof: Proof, { askPassword }: Setting): Promise
   return run('ssh', [...clientArgs(to, ...options), 'true'], askPassword)
 }
 
-/** Options of scp and sftp: they take the user as one, because its name has an @. */
+/** The user as one argument, because its name has an @. */
 const copyArgs = (to: Destination): string[] =>
   clientArgs(to, `User=${to.user}`, `Port=${to.port}`).filter(
     (word, index, all) => word !== '-p' && all[index - 1] !== '-p' && !word.endsWith('@127.0.0.1'),
   )
 
-/** Seconds of a thing for each side, by round trip. */
+/** Seconds for each side, by round trip. */
 type Times = Map<number, Record<Name, number[]>>
 
-/**
- * The rows of one thing: its seconds at each round trip, and the round trips that follow from the
- * shortest and the longest.
- */
+/** Seconds at each round trip, and the number of round trips between the shortest and the longest. */
 function rowsOf(
   what: string,
   times: Times,
@@ -296,9 +289,8 @@ export async function smallFiles(
 }
 
 /**
- * `scp` gets large files from the device. All ways run at the same time, each over a link of its own.
- * With a slow link at the client's side, the client's own compression (`-C`) is what helps; at the
- * device's side it is ours.
+ * All ways run at the same time, each over a link of its own. With a slow link at the client's side, the
+ * client's own compression (`-C`) helps; at the device's side ours does.
  */
 export async function largeFiles(setting: Setting, size_mb: number, mbit: number): Promise<Row[]> {
   const bytes = Math.round(size_mb * 1e6)
@@ -349,7 +341,7 @@ export async function largeFiles(setting: Setting, size_mb: number, mbit: number
   return rows
 }
 
-/** Lines as a service writes them into its log: much the same, with numbers of their own. */
+/** Log lines of a service: much the same, with numbers of their own. */
 function logText(bytes: number): Buffer {
   const levels = ['info', 'info', 'info', 'warning', 'error']
   const events = ['request done', 'connection opened', 'value stored', 'sensor read', 'queue is long']

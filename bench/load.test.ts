@@ -4,7 +4,7 @@ import { once } from 'node:events'
 import { expect, test } from 'vitest'
 import { openLoad, requestBytes } from './load.ts'
 
-/** A server that does as it is told with every chunk that comes; each of our requests is one. */
+/** A server with a scripted answer to every chunk; each of our requests is one. */
 async function serve(
   answer: (socket: net.Socket, request: string) => void,
 ): Promise<{ port: number } & AsyncDisposable> {

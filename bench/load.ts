@@ -10,7 +10,7 @@ export interface HttpAnswer {
 }
 
 export interface Load extends Disposable {
-  /** Sends the request on a free connection; there must be one. Anything but a 200 fails. */
+  /** On a free connection; there must be one. Anything but a 200 fails. */
   call(request: Buffer): Promise<HttpAnswer>
 }
 
@@ -23,7 +23,6 @@ export interface RequestParts {
   readonly body?: unknown
 }
 
-/** A whole request as bytes. */
 export function requestBytes(
   method: 'GET' | 'POST' | 'DELETE',
   address: string,
@@ -41,7 +40,7 @@ export function requestBytes(
   return Buffer.from(`${lines.join('\r\n')}\r\n\r\n${text}`)
 }
 
-/** The answer that these bytes are, or undefined while some are missing. */
+/** Undefined: bytes are missing. */
 function readAnswer(bytes: Buffer): HttpAnswer | undefined {
   const end = bytes.indexOf(end_of_head)
   if (end < 0) return undefined
@@ -108,7 +107,7 @@ async function connect(port: number): Promise<Connection> {
 export async function openLoad(port: number, connections: number): Promise<Load> {
   const free = await Promise.all(Array.from({ length: connections }, () => connect(port)))
   const all = new Set(free)
-  /** Servers close what is idle for long, so a closed one is replaced. */
+  /** Servers close idle connections, so a closed one is replaced. */
   async function reopened(closed: Connection): Promise<Connection> {
     all.delete(closed)
     const fresh = await connect(port)

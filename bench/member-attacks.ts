@@ -3,7 +3,7 @@
 // another namespace.
 import { setTimeout as wait } from 'node:timers/promises'
 import { client, type Client } from '@hawser/contract/client'
-import { Kind } from '@hawser/contract/terminals'
+import type { TerminalNews } from '@hawser/contract/terminals'
 import { dialWebSocket } from '@hawser/mux'
 import type { Session } from '@hawser/ssh'
 import { Sftp } from '../ssh/src/sftp/protocol.ts'
@@ -28,11 +28,10 @@ interface Rogue extends AsyncDisposable {
 interface Device {
   readonly name: string
   readonly sftp?: ReturnType<typeof lyingSftp>
-  /** Shown by every program; ends with it. */
+  /** The output of every program, which ends with it. */
   readonly output?: (session: Session) => AsyncIterable<string>
 }
 
-/** The attacker's own namespace. */
 async function own({ httpPort, token }: Target) {
   const url = `http://127.0.0.1:${httpPort}`
   const owner = client({ url, token })
@@ -76,7 +75,7 @@ async function dial(url: string, token: string, { cols, rows } = largest): Promi
   return socket
 }
 
-/** A terminal of the browser on the rogue device whose program is at work, and the uid of its session. */
+/** A browser terminal on the rogue device with a busy program, and the uid of its session. */
 async function terminal(
   { url, api, device }: Pick<Rogue, 'url' | 'api' | 'device'>,
   size = largest,
@@ -90,21 +89,21 @@ async function terminal(
   socket.on('message', (data, binary) => {
     const text = binary ? '' : (data as Buffer).toString()
     if (text.startsWith('{"kind"')) {
-      const news = JSON.parse(text) as { kind: number; data: unknown }
-      if (news.kind === Kind.session) session.resolve(String(news.data))
+      const news = JSON.parse(text) as TerminalNews
+      if (news.kind === 'session') session.resolve(news.uid)
       return
     }
-    // Output waits for a page that says what it has shown.
+    // Output waits for a page to report its progress.
     shown += (data as Buffer).length
     atWork.resolve()
-    socket.send(JSON.stringify({ kind: Kind.shown, data: shown }))
+    socket.send(JSON.stringify({ kind: 'shown', bytes: shown }))
   })
   socket.resume()
   await Promise.race([atWork.promise, session.promise.then(() => wait(5_000))])
   return { socket, session: await session.promise }
 }
 
-/** The status of an answer; 0 for who left before it came. */
+/** The status of an answer; 0: the caller left before it came. */
 async function get(url: string, token: string, path: string, patience_ms: number): Promise<number> {
   try {
     const { status } = await fetch(`${url}${path}`, {
@@ -117,7 +116,7 @@ async function get(url: string, token: string, path: string, patience_ms: number
   }
 }
 
-/** A session that has ended and shows this; made once for all rounds of an attack. */
+/** An ended session with this output; made once for all rounds of an attack. */
 async function recorded(it: Rogue, size = largest): Promise<string> {
   const [before] = (await it.api.sessions.list({ query: {} })).body
   if (before && !before.active) return before.uid
@@ -189,7 +188,7 @@ export const memberAttacks = {
     while (going(until)) {
       const { socket } = await terminal({ url, api, device: agent })
       agent.begin()
-      socket.send(JSON.stringify({ kind: Kind.input, data: 'typed' }))
+      socket.send(Buffer.from('typed'))
       for (; going(until) && socket.readyState === socket.OPEN; await wait(100))
         for (; told < agent.resumes; told += 1) yield true
       socket.terminate()

@@ -72,7 +72,7 @@ interface ServerLoad {
   readonly size: number
   readonly sessions: number
   readonly tunnels: number
-  /** The key of all devices that hold a tunnel. */
+  /** The key of all devices with a tunnel. */
   readonly keyFile: string
   readonly rest_s: number
 }
@@ -96,9 +96,9 @@ async function serverAfterLoad(
     await ask(many, { do: 'hold', port, count: tunnels } satisfies TunnelOrder)
     say(`logging in, and holding ${sessions} sessions`)
     const { user, keys, port: sshPort } = agent.through
-    const whom = { port: sshPort, user, keyFile: keys.file }
-    await ask(people, { do: 'measure', ...whom, seconds: 15, clients: 8 } satisfies SessionOrder)
-    await ask(people, { do: 'open', ...whom, count: sessions } satisfies SessionOrder)
+    const login = { port: sshPort, user, keyFile: keys.file }
+    await ask(people, { do: 'measure', ...login, seconds: 15, clients: 8 } satisfies SessionOrder)
+    await ask(people, { do: 'open', ...login, count: sessions } satisfies SessionOrder)
     await transfer(folder, agent, size)
     say('calling the HTTP interface')
     using load = await openLoad(port, 16)

@@ -36,9 +36,9 @@ export function makeKey(folder: string, name: string): Keys {
 }
 
 /**
- * Put before a command, it runs with a private copy of /etc, where our user has a plain shell and an empty
- * home folder, and this password if one is given. A copy of the whole folder, since a mount over one file is
- * gone as soon as somebody replaces that file, as `useradd` does. Empty where that cannot be.
+ * A prefix that runs a command with a private copy of /etc, where our user has a plain shell, an empty home
+ * folder, and the given password. The whole folder is copied, since a mount over one file is gone as soon as
+ * somebody replaces that file, as `useradd` does. Empty where that is impossible.
  */
 export function plainLogin(folder: string, password?: string): string[] {
   const home = path.join(folder, 'home')
@@ -65,10 +65,10 @@ export interface Sshd extends Running {
   readonly port: number
 }
 
-/** Lets in whoever has the key, as the user that runs the bench. */
+/** For the holder of the key, as the user of the bench. */
 export async function startSshd(folder: string, before: readonly string[], keys: Keys): Promise<Sshd> {
   const port = await freePort()
-  // Debian's sshd, started by root, wants the empty folder that its service would have made at boot.
+  // Debian's sshd, started by root, wants the empty folder that its service makes at boot.
   if (process.getuid?.() === 0) mkdirSync('/run/sshd', { recursive: true, mode: 0o755 })
   const authorized = path.join(folder, 'authorized_keys')
   writeFileSync(authorized, `${keys.line}\n`, { mode: 0o600 })
@@ -93,18 +93,17 @@ export async function startSshd(folder: string, before: readonly string[], keys:
   return { ...running, port }
 }
 
-/** Sum of what each process of the family holds alone and its share of what they hold together. */
 export function familyMemory_mb(pid: number): number {
   try {
     const own = Number(/^Pss:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/smaps_rollup`, 'utf8'))?.[1]) / 1024
     return childrenOf(pid).reduce((sum, child) => sum + familyMemory_mb(child), own)
   } catch {
-    // It ended while we looked.
+    // The process ended in between.
     return 0
   }
 }
 
-/** Waits, for a while, until the processes of connections that are over have been waited for. */
+/** Waits, for a while, until finished processes of connections are reaped. */
 export async function childless(pid: number): Promise<void> {
   for (let tries = 0; tries < 1000 && childrenOf(pid).length > 0; tries++) await wait(5)
 }
@@ -115,7 +114,7 @@ export interface Destination {
   readonly keys: Keys
 }
 
-/** Arguments with which the client knows nothing but what the bench says. */
+/** The client uses only the settings of the bench. */
 export function clientArgs({ port, user, keys }: Destination, ...options: string[]): string[] {
   const settings = [
     ...options,
@@ -138,7 +137,7 @@ export function clientArgs({ port, user, keys }: Destination, ...options: string
   ]
 }
 
-/** Runs the client to its end and gives the time in milliseconds. `input` is a file. */
+/** To its end; returns the time in milliseconds. `input` is a file. */
 export async function runClient(args: readonly string[], input?: string): Promise<number> {
   const stdin = input === undefined ? ('ignore' as const) : openSync(input, 'r')
   const started = performance.now()
@@ -153,7 +152,7 @@ export async function runClient(args: readonly string[], input?: string): Promis
 }
 
 export interface Master extends AsyncDisposable {
-  /** A session on the connection that stands, so that setting it up is not a part of the time. */
+  /** On the open connection, so that the time is without its setup. */
   run(command: string, input?: string): Promise<number>
 }
 
@@ -175,7 +174,7 @@ export async function openMaster(folder: string, to: Destination, cipher: string
   }
 }
 
-/** A file of so many zeros that takes no room on the disk. */
+/** A sparse file. */
 export function zeros(folder: string, bytes: number): string {
   const file = path.join(folder, `zeros-${bytes}`)
   if (existsSync(file)) return file

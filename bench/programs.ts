@@ -10,19 +10,16 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { ensureConsole } from '../packages/console.ts'
 import { openLoad, requestBytes } from './load.ts'
 
-/** Any process that the bench has started. */
 export interface Running extends AsyncDisposable {
   readonly pid: number
   readonly child: ChildProcess
-  /** Resident memory at this moment. */
+  /** Now. */
   resident_mb(): number
-  /** Processor time of all its threads so far, in hundredths of a second at best. */
+  /** The processor time of all threads so far, in hundredths of a second at best. */
   cpu_s(): number
-  /** The same with all processes that it has started. */
+  /** With all child processes. */
   family_cpu_s(): number
-  /**
-   * What the parentheses of the pattern match in what it prints; waits for it. Rejects when it ends without.
-   */
+  /** Waits for the pattern in the output; returns its group. Rejects when the process ends without it. */
   printed(pattern: RegExp): Promise<string>
 }
 
@@ -34,11 +31,11 @@ export interface Program extends Running {
 
 export interface ProgramOptions {
   readonly env?: Readonly<Record<string, string>>
-  /** Writes CPU profiles of its threads into this folder when it ends. */
+  /** A folder for CPU profiles of the threads. */
   readonly profiles?: string | undefined
   /** A free one unless stated. */
   readonly port?: number
-  /** More of Node's own flags. */
+  /** Additional flags of Node. */
   readonly flags?: readonly string[]
 }
 
@@ -57,7 +54,7 @@ export async function freePort(): Promise<number> {
   return port
 }
 
-/** Our server on this data folder, without the limits that would be what we measure. */
+/** On this data folder, without the limits that would be what is measured. */
 export async function startHawser(folder: string, options: ProgramOptions = {}): Promise<Program> {
   await ensureConsole()
   const port = options.port ?? (await freePort())
@@ -102,20 +99,16 @@ async function start(args: readonly string[], port: number, options: ProgramOpti
   return { ...running, port, healthy_ms: performance.now() - started }
 }
 
-/** Node's flags for CPU profiles in this folder. */
 export function profiling(folder: string | undefined): string[] {
   return folder === undefined ? [] : ['--cpu-prof', `--cpu-prof-dir=${folder}`]
 }
 
 export interface ProcessOptions {
-  /** It is one of our own helpers, which takes orders; see `ask`. */
+  /** For a helper that takes orders; see `ask`. */
   readonly ipc?: boolean
 }
 
-/**
- * Starts a process in our folder with nothing of the caller's environment but the usual; it ends with the
- * bench at the latest.
- */
+/** In our folder, with a minimal environment; ends with the bench at the latest. */
 export function startProcess(
   [program = '', ...args]: readonly string[],
   env: Readonly<Record<string, string>> = {},
@@ -137,8 +130,7 @@ export function startProcess(
       said = (said + chunk).slice(-4000)
       for (const look of looking) look()
     })
-  // Whatever ends the bench, nothing it started is left behind; first, because what it writes to may be
-  // removed then.
+  // Children end with the bench, however it ends; first, because their files may be removed then.
   const kill = (): void => void child.kill('SIGKILL')
   process.prependOnceListener('exit', kill)
   const ended = once(child, 'exit').finally(() => process.off('exit', kill))
@@ -176,7 +168,7 @@ export function startProcess(
   }
 }
 
-/** Gives one of our helpers an order and waits for its answer; one at a time. */
+/** Gives a helper an order and waits for its answer; one at a time. */
 export async function ask<T>({ child }: Running, order: object): Promise<T> {
   child.send(order)
   const gone = new AbortController()
@@ -194,7 +186,7 @@ export async function ask<T>({ child }: Running, order: object): Promise<T> {
   }
 }
 
-/** The other end of `ask`, for helpers. */
+/** The other end of `ask`. */
 export function takeOrders(carryOut: (order: never) => Promise<object>): void {
   process.on('message', (order) => {
     carryOut(order as never).then(
@@ -202,7 +194,7 @@ export function takeOrders(carryOut: (order: never) => Promise<object>): void {
       (error: unknown) => process.send!({ failed: error instanceof Error ? error.stack : String(error) }),
     )
   })
-  // Whoever gives the orders is gone.
+  // The bench is gone.
   process.once('disconnect', () => process.exit(0))
 }
 
@@ -211,8 +203,8 @@ function residentOf(pid: number): number {
 }
 
 /**
- * Behind the name in parentheses: utime and stime are the 12th and 13th fields, those of children that have
- * ended follow.
+ * Behind the name in parentheses: utime and stime are the 12th and 13th fields, those of ended children
+ * follow.
  */
 function times(pid: number): number[] {
   const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ').at(-1)!.split(' ')
@@ -229,12 +221,12 @@ function familyCpuOf(pid: number): number {
     const own = times(pid).reduce((sum, seconds) => sum + seconds, 0)
     return childrenOf(pid).reduce((sum, child) => sum + familyCpuOf(child), own)
   } catch {
-    // It ended while we looked: its parent has its times, now or in a moment.
+    // The process has just ended: its parent has its times, now or in a moment.
     return 0
   }
 }
 
-/** Calls for reading and writing, of files and sockets, by all its threads so far. */
+/** Counts reads and writes of files and sockets, by all threads so far. */
 export function readsAndWritesOf(pid: number): { reads: number; writes: number } {
   const text = readFileSync(`/proc/${pid}/io`, 'utf8')
   const field = (name: string): number => Number(new RegExp(`^${name}: (\\d+)$`, 'm').exec(text)?.[1])

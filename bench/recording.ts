@@ -1,4 +1,4 @@
-// What recording costs, and how quick recordings are: each figure with recording against the same without, in
+// The cost of recording, and the speed of recordings: each figure with recording against the same without, in
 // turns, through gateway, tunnel and agent on this machine; and a recording of a gigabyte that is opened and
 // seeked in. Words choose a part:
 //   npm run bench -- recording throughput echo viewers seek console     parts, all unless stated
@@ -73,7 +73,6 @@ async function signedIn(port: number): Promise<Signed> {
 const record = (api: Signed, session_record: boolean) =>
   api.namespaces.setSessionRecord({ params: { tenant: tenant_id }, body: { session_record } })
 
-/** Bytes of all journals. */
 const kept_bytes = (folder: string): number =>
   globSync('data/recordings/**/*.journal', { cwd: folder }).reduce(
     (sum, file) => sum + statSync(path.join(folder, file)).size,
@@ -118,11 +117,11 @@ async function throughput(
 }
 
 interface Typist extends AsyncDisposable {
-  /** The time until one key is shown, in milliseconds. */
+  /** Until one key is shown, in milliseconds. */
   key(): Promise<number>
 }
 
-/** Somebody at a terminal that shows what is typed. */
+/** A person at a terminal with echo. */
 async function openTypist({ through }: Agent): Promise<Typist> {
   const connection: Connection = await connect(
     net.connect({ port: through.port, host: '127.0.0.1', noDelay: true }),
@@ -192,7 +191,7 @@ async function echoes({ folder }: Settings, agent: Agent, api: Signed, keys: num
   ]
 }
 
-/** The newest session, once it is recorded, or known not to be. */
+/** The newest session, once it is recorded, or known to be unrecorded. */
 async function newest(api: Signed, recorded: boolean): Promise<string> {
   for (let tries = 0; tries < 200; tries++) {
     const [session] = (await api.sessions.list({ query: { per_page: 1 } })).body
@@ -246,10 +245,10 @@ async function viewers(
   ]
 }
 
-/** As a build or a log shows it: lines, some of them in colours. */
+/** The output of a build or a log: lines, some of them in colours. */
 const lines = (at: number): string =>
   `\u001b[${31 + (at % 6)}m[${at}]\u001b[0m compiling module-${at} ${'·'.repeat(at % 40)}\r\n`
-/** As a program that fills the screen does it: here and there, so that nothing scrolls away. */
+/** The output of a full-screen program: here and there, without scrolling. */
 const drawing = (at: number): string =>
   `\u001b[${1 + (at % 40)};${1 + (at % 70)}H\u001b[${31 + (at % 6)}m${'#'.repeat(at % 40)}\u001b[0m ${at}`
 
@@ -304,7 +303,7 @@ async function seeksIn(
   const opens: number[] = []
   const found: number[] = []
   for (let round = 0; round < 20; round++) {
-    // Another one each time, which knows nothing yet.
+    // A new one each time, without earlier state.
     await using room = made()
     const before = performance.now()
     const { duration_ms } = await room.facts(name)
@@ -327,7 +326,6 @@ async function seeksIn(
   ]
 }
 
-/** What a browser fetches before the first page is there. */
 async function firstLoad(): Promise<Row> {
   await ensureConsole()
   const built = consoleFolder()

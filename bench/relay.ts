@@ -5,13 +5,13 @@ import net, { type AddressInfo } from 'node:net'
 
 /** IPv4 and TCP with time stamps. */
 const headers_bytes = 52
-/** For so long TCP waits for bytes that can carry an acknowledgement; then it goes alone. */
+/** TCP waits this long for bytes that can carry an acknowledgement; then it goes alone. */
 const acknowledged_ms = 40
 
 export interface Passed {
-  /** What the two said. */
+  /** The bytes of both sides. */
   readonly bytes: number
-  /** The same with the headers of the pieces and of the acknowledgements that had to go alone. */
+  /** With the headers of the pieces and of the acknowledgements that had to go alone. */
   readonly line_bytes: number
 }
 
@@ -29,7 +29,7 @@ export async function startRelay(to: number): Promise<Relay> {
     const at_ms = performance.now()
     const answers = last.from !== from && at_ms - last.at_ms < acknowledged_ms
     bytes += piece.length
-    // Itself and its acknowledgement, but for that of the piece before, which it carries.
+    // A piece costs its segment and an acknowledgement, unless it carries that of the piece before.
     segments += answers ? 1 : 2
     last = { from, at_ms }
   }

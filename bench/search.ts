@@ -1,5 +1,5 @@
-// What the search over recordings costs: indexing an hour of a busy session, the size of the index, and
-// queries over a thousand hours, beside grep over the same text. Words choose a part:
+// The cost of the search over recordings: indexing an hour of a busy session, the size of the index, and
+// queries over a thousand hours, next to grep over the same text. Words choose a part:
 //   npm run bench -- search indexing queries                parts, both unless stated
 //   … hours=1000 kib=250 times=40 postgres                  sessions of an hour, KiB of text of each, tries of a query, on PostgreSQL
 // The busy hour is a real journal of 12 MB (a build, logs, listings, an editor, figures that are
@@ -36,7 +36,6 @@ export default async function search(...words: string[]): Promise<void> {
   table(await searchRows(...words))
 }
 
-/** The figures of the parts that the words choose. */
 export async function searchRows(...words: string[]): Promise<Row[]> {
   const number = (name: string, usual: number): number =>
     Number(words.find((word) => word.startsWith(`${name}=`))?.slice(name.length + 1) ?? usual) || usual
@@ -116,7 +115,7 @@ async function openIndex(folder: string, onPostgres: boolean): Promise<IndexUnde
   }
 }
 
-/** A generator that gives the same numbers in each run. */
+/** The same numbers in each run. */
 function randomly(seed: number): (most: number) => number {
   let state = seed
   return (most) => {
@@ -161,7 +160,7 @@ function textLine(random: (most: number) => number, at: number): string {
   return kind < 8 ? logLine(random, at) : listing(random)
 }
 
-/** An hour in which somebody works without a break: 12 MB of output. */
+/** An hour of uninterrupted work: 12 MB of output. */
 async function busyHour(folder: string, { index, session }: IndexUnderTest): Promise<Row[]> {
   const clock = { time: Date.UTC(2026, 4, 1), now: () => clock.time }
   const key = keyFrom(generateKeyPairSync('ed25519').privateKey)
@@ -196,7 +195,7 @@ async function busyHour(folder: string, { index, session }: IndexUnderTest): Pro
     for (let percent = 0; percent <= 100; percent += 2)
       await show(`\r[${'#'.repeat(percent / 5).padEnd(20)}] ${percent}%`, 40)
     await show('\r\n', 500)
-    // An editor that is scrolled, and figures that are refreshed.
+    // An editor that is scrolled, and refreshed figures.
     await show('\u001b[?1049h\u001b[2J', 100)
     const from = random(corpus.length - 300)
     for (let page = 0; page < 12; page++) {
@@ -314,7 +313,7 @@ async function queries(
   }
   const p95 = percentile(Float64Array.from(all).toSorted(), 95)
   rows.push(single('all queries, p95', 'ms', p95, below(200, p95, 'ms')))
-  // A word that is rare, by the index and by grep in turns.
+  // A rare word, by the index and by grep in turns.
   const needle = (turn: number): string => `needle${(turn * 37) % hours}`
   let [asking, reading] = [0, 0]
   const rare = await inTurns(
@@ -338,7 +337,6 @@ async function queries(
   return rows
 }
 
-/** How long it took, in milliseconds. */
 async function timed(work: () => unknown): Promise<number> {
   const before = performance.now()
   await work()

@@ -15,18 +15,18 @@ import { measure } from './kit.ts'
 import { kex } from './openssh.ts'
 import { takeOrders } from './programs.ts'
 
-interface Whom {
+interface Login {
   readonly port: number
   readonly user: string
   readonly keyFile: string
 }
 export type SessionOrder =
-  | (Whom & { readonly do: 'measure'; readonly seconds: number; readonly clients: number })
-  /** Stops at the first that is refused. */
-  | (Whom & { readonly do: 'open'; readonly count: number })
+  | (Login & { readonly do: 'measure'; readonly seconds: number; readonly clients: number })
+  /** Stops at the first refusal. */
+  | (Login & { readonly do: 'open'; readonly count: number })
   | { readonly do: 'close' }
 
-/** At a time, while many are opened. */
+/** Concurrent openings. */
 const atOnce = 8
 
 const open: Connection[] = []
@@ -38,7 +38,7 @@ function keyIn(file: string): PrivateKey {
   return key
 }
 
-function logIn({ port, user, keyFile }: Whom): Promise<Connection> {
+function logIn({ port, user, keyFile }: Login): Promise<Connection> {
   return connect(net.connect({ port, host: '127.0.0.1' }), {
     user,
     proofs: [{ method: 'publickey', key: keyIn(keyFile) }],
@@ -47,8 +47,8 @@ function logIn({ port, user, keyFile }: Whom): Promise<Connection> {
   })
 }
 
-async function runTrue(whom: Whom): Promise<void> {
-  await using connection = await logIn(whom)
+async function runTrue(login: Login): Promise<void> {
+  await using connection = await logIn(login)
   const { channel, exit } = await startSession(connection, { program: { type: 'exec', command: 'true' } })
   while (await channel.read());
   const how = await exit
@@ -56,21 +56,24 @@ async function runTrue(whom: Whom): Promise<void> {
     throw new Error('the server did not say that all is well')
 }
 
-async function hold(whom: Whom): Promise<void> {
-  const connection = await logIn(whom)
+async function hold(login: Login): Promise<void> {
+  const connection = await logIn(login)
   await startSession(connection, { program: { type: 'exec', command: 'cat' } })
   open.push(connection)
 }
 
-/** So many more, or up to the first that is refused. */
-async function holdMany(whom: Whom, count: number): Promise<{ opened: number; refused: string | undefined }> {
+/** This many more, or up to the first refusal. */
+async function holdMany(
+  login: Login,
+  count: number,
+): Promise<{ opened: number; refused: string | undefined }> {
   const before = open.length
   let [waiting, refused]: [number, string | undefined] = [count, undefined]
   const opener = async (): Promise<void> => {
     while (waiting > 0) {
       waiting--
       try {
-        await hold(whom)
+        await hold(login)
       } catch (error) {
         refused ??= String(error)
         waiting = 0

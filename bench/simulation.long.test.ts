@@ -5,7 +5,7 @@ test('after a full restart all agents are back, never faster than the rate, and 
   const rate = 100
   const outcome = await simulate({ agents: 5_000, nodes: 3, rate, lost: 3, down_s: 5 })
   expect(outcome.peakAdmitted).toBeLessThanOrEqual(rate)
-  // What the rate alone asks for, the time that the nodes were away, and the last of the agents' waits by
+  // The time that the rate alone takes, the time that the nodes were away, and the last of the agents' waits by
   // then.
   expect(outcome.back_s.get(100)).toBeLessThan(2 * (5_000 / (3 * rate)) + 5 + 8)
   expect(outcome.refusals.mean).toBeLessThan(2)

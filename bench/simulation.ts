@@ -1,8 +1,8 @@
 // Any number of agents and nodes in one process, in a time of their own: what happens when nodes go and all
 // of their agents come back. What decides is the real code: the agents' waits (agent/src/backoff.ts), the
 // servers' admission and its turns, the registry of tunnels with its numbers, and what it says on the bus.
-// What is left out is what takes real time: connections, cryptography, the database. So it says how the herd
-// moves, not what the machines can bear.
+// Connections, cryptography and the database, which take real time, are left out. So the simulation shows how
+// the herd moves, not what the machines can bear.
 import { backoff, type Backoff } from '../agent/src/backoff.ts'
 import type { Bus } from '../server/src/bus/bus.ts'
 import { localBus } from '../server/src/bus/local.ts'
@@ -13,25 +13,24 @@ import type { Tunnel } from '../server/src/tunnel/tunnel.ts'
 export interface Simulated {
   readonly agents: number
   readonly nodes: number
-  /** Tunnels that a node lets in within a second. */
+  /** Tunnels that a node admits within a second. */
   readonly rate: number
-  /** How many of the nodes go, and for how long. */
   readonly lost: number
   readonly down_s: number
   readonly seed?: number
 }
 
 export interface Outcome {
-  /** Seconds after the loss until so many per cent of those that were lost were back; by the percentage. */
+  /** Seconds after the loss until a percentage of the lost agents was back. */
   readonly back_s: ReadonlyMap<number, number>
   readonly refusals: { readonly mean: number; readonly most: number }
-  /** The most that one node let in within any second. */
+  /** Admitted by one node within any second. */
   readonly peakAdmitted: number
-  /** The most that came to one node within a second of the clock, let in or not. */
+  /** At one node within a second of the clock, admitted or not. */
   readonly peakAsked: number
   /**
-   * Names held or let go, questions, and news about them, of all nodes within a second of the clock: the
-   * most, and in all.
+   * Names claimed or released, questions, and news about them, of all nodes: the most within a second of the
+   * clock, and in all.
    */
   readonly directory: { readonly peak: number; readonly total: number; readonly seeks: number }
   /** Heartbeats of all agents within a second of the clock, when all are back. */
@@ -60,7 +59,7 @@ interface Node {
   up: boolean
 }
 
-/** Of all nodes: what the NATS server would see. */
+/** The names that all nodes hold: the view of the NATS server. */
 interface Directory {
   readonly names: Map<string, Set<(question: string) => string | undefined | Promise<string | undefined>>>
   readonly perSecond: Map<number, number>
@@ -118,7 +117,7 @@ export async function simulate({
   const beats = new Map<number, number>()
 
   async function come(agent: Agent): Promise<void> {
-    // The balancer knows which nodes are there, and sends each to any of them.
+    // The balancer knows the live nodes, and sends each agent to any of them.
     const open = nodes.filter(({ up }) => up)
     const node = open[Math.floor(random() * open.length)]
     if (!node) return time.after(agent.pause.next_ms(), () => come(agent))
@@ -145,7 +144,7 @@ export async function simulate({
     })
   }
 
-  // At work: every node has its share.
+  // In operation: every node has its share.
   const agents = Array.from({ length: count }, (_, at): Agent => ({
     uid: String(at),
     pause: backoff(random),
@@ -166,8 +165,7 @@ export async function simulate({
     for (const tunnel of node.registry.all()) tunnel.close('The node was killed.')
     time.after(down_s * 1000, () => Promise.resolve(void (node.up = true)))
   }
-  // Those that are lost hold nothing any more, and nobody had to say so: their connections to NATS are gone
-  // with them.
+  // Lost nodes hold nothing, without any message: their connections to NATS are gone with them.
   await new Promise((resolve) => setImmediate(resolve))
   directory.perSecond.clear()
   await time.run(() => back >= leaving, longest_s * 1000)
@@ -223,9 +221,7 @@ function tunnelOf({ uid }: Agent, onLost: () => void): Tunnel {
   }
 }
 
-/**
- * The buses of several nodes in one process. What each says to the others is counted as NATS would see it.
- */
+/** The buses of several nodes in one process, with the message counts of NATS. */
 function sharedBus(count: number, directory: Directory, now: () => number): Bus[] {
   const { names, perSecond } = directory
   const said = (): void => add(perSecond, second(now()))
@@ -264,7 +260,7 @@ interface Timeline {
   run(isDone: () => boolean, until_ms: number): Promise<void>
 }
 
-/** What is to happen, in order: a heap by the moment. */
+/** Coming events, in order: a heap by the moment. */
 function timeline(): Timeline {
   const heap: { at: number; what: () => Promise<void> | void }[] = []
   let now = 0
@@ -312,7 +308,6 @@ function timeline(): Timeline {
 const second = (ms: number): number => Math.floor(ms / 1000)
 const add = (counts: Map<number, number>, at: number): void => void counts.set(at, (counts.get(at) ?? 0) + 1)
 
-/** Of moments in order. */
 function mostWithin(moments: readonly number[], window_ms: number): number {
   let [most, first] = [0, 0]
   for (const [index, at] of moments.entries()) {

@@ -3,7 +3,7 @@
 // time is that of the protocol.
 //   true         ends at once               hold         stays until it is let go
 //   down <n>     n bytes come               up           takes whatever comes
-// It prints the port on which it listens, and collects garbage at SIGUSR2 if its Node lets it.
+// The server prints the port on which it listens, and collects garbage at SIGUSR2 if its Node lets it.
 import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import net, { type AddressInfo } from 'node:net'
@@ -13,7 +13,7 @@ import { acceptConnection, parsePrivateKey, receiveSession, type Channel } from 
 const [kind, hostKeyFile = '', allowed = ''] = process.argv.slice(2)
 const hostKey = readFileSync(hostKeyFile, 'utf8')
 const allowedBlob = Buffer.from(allowed, 'base64')
-/** What Node reads from a program's pipe at a time. */
+/** Node's read from a program's pipe. */
 const chunk = Buffer.alloc(64 * 1024)
 
 function amountOf(command: string): number {
@@ -42,7 +42,7 @@ async function runOurs(channel: Channel): Promise<void> {
   else await session.exit(0)
 }
 
-/** As far as we use it; the package has no types of its own. */
+/** The used part; the package has no types of its own. */
 interface Ssh2 {
   readonly Server: new (
     options: { readonly hostKeys: readonly string[] },

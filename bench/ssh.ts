@@ -35,7 +35,7 @@ const parts = ['transfer', 'setup', 'memory'] as const
 const ciphers = ['aes128-gcm@openssh.com', 'aes256-gcm@openssh.com', 'chacha20-poly1305@openssh.com']
 const mlkem = 'mlkem768x25519-sha256'
 const mib = 1024 * 1024
-/** One process each: more of them than that says nothing more. */
+/** One process each: more of them show nothing more. */
 const sshd_clients = 20
 const say = (text: string): void => void process.stderr.write(`${text}\n`)
 
@@ -50,7 +50,6 @@ interface Server extends Running {
 interface Bench {
   readonly folder: string
   readonly keys: Keys
-  /** Before sshd's command. */
   readonly before: readonly string[]
   readonly kinds: readonly Kind[]
   readonly profiles: string | undefined
@@ -116,10 +115,7 @@ function installSsh2(): void {
   if (!hasAddon() && !buildAddon()) say('the addon of ssh2 cannot be built here and is left out')
 }
 
-/**
- * As its own script would, but for one call that V8 has given up and another of the same meaning; see
- * decision 14.
- */
+/** As its own script would, but with a replacement for one call that V8 has removed; see decision 14. */
 function buildAddon(): boolean {
   const headers = path.join(path.dirname(process.execPath), '../include/node')
   const source = path.join(ssh2Folder, 'lib/protocol/crypto/src/binding.cc')
@@ -175,7 +171,7 @@ async function startAll(bench: Bench, cleanUp: AsyncDisposableStack): Promise<Se
   return servers
 }
 
-/** Rows of one figure of ours against that of each other. */
+/** Rows of our figure against each other one. */
 function against(
   what: string,
   unit: string,
@@ -217,7 +213,7 @@ async function transfers(bench: Bench, size: number, rounds: number): Promise<Ro
           times.push(((server.family_cpu_s() - before) * 1000) / size)
           return size / (took_ms / 1000)
         }
-        // A little without counting, so that code is compiled.
+        // Warms up, so that code is compiled.
         await run(way, Math.ceil(size / 4))
       }
     }
@@ -334,8 +330,8 @@ async function logIn(port: number, keys: Keys, method: string): Promise<void> {
 }
 
 /**
- * What the server holds for each connection that does nothing, and then for each with a session. Garbage is
- * collected before.
+ * The server's memory for each idle connection, and then for each with a session, after a collection of
+ * garbage.
  */
 async function memory(bench: Bench, clients: number): Promise<Row[]> {
   say(`holding ${clients} connections`)
@@ -374,7 +370,7 @@ async function holding(
   }
   const used_kb = async (): Promise<number> => {
     if (kind === 'sshd') return familyMemory_mb(server.pid) * 1024
-    // Twice: what a first collection lets go of, a second one frees.
+    // Twice: a second collection frees what a first one releases.
     for (let times = 0; times < 2; times++) {
       const collected = new Promise<void>(
         (resolve) => void server.child.stdout!.once('data', () => resolve()),
@@ -385,8 +381,7 @@ async function holding(
     }
     return server.resident_mb() * 1024
   }
-  // A few before counting, so that code is compiled; not all, because memory that was needed once is not
-  // always given back.
+  // A few before counting, so that code is compiled; not all, because memory is not always given back.
   await fill(Math.min(count, 50))
   await Promise.all(opened.splice(0).map((connection) => connection.end()))
   if (kind === 'sshd') await childless(server.pid)

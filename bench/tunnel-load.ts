@@ -17,16 +17,16 @@ import { openLoad, requestBytes } from './load.ts'
 import { takeOrders } from './programs.ts'
 
 export type TunnelOrder =
-  /** Until there are so many. */
+  /** Until this number is reached. */
   | { readonly do: 'enrol'; readonly port: number; readonly keyFile: string; readonly count: number }
-  /** Answered when so many of them are up. */
+  /** Answered when this many are up. */
   | {
       readonly do: 'hold'
       readonly port: number | readonly number[]
       readonly count: number
       readonly asOurs?: boolean
     }
-  /** How long agents were without a tunnel since the last time this was asked. */
+  /** How long agents were without a tunnel since the last question. */
   | { readonly do: 'outages' }
   | { readonly do: 'count' }
   | { readonly do: 'leave' }
@@ -42,7 +42,7 @@ export interface Outages {
 }
 
 const refused_ms = 10_000
-/** At first only, so that it is the server that is measured and not a queue in front of it. */
+/** At first only, so that the server is measured and not a queue in front of it. */
 const atOnce = 64
 
 interface Agent {
@@ -53,7 +53,6 @@ interface Agent {
 const agents: Agent[] = []
 const held = new Map<Agent, AbortController>()
 let key: KeyObject | undefined
-/** The next device to enrol. */
 let next = 0
 let up = 0
 let refusals = 0
@@ -77,7 +76,7 @@ async function enrol(port: number, keyFile: string, count: number): Promise<void
   await Promise.all(Array.from({ length: atOnce }, enrolNext))
 }
 
-/** One agent's life; `first` hears when its tunnel is up for the first time. */
+/** One agent's life; `first`: its tunnel is up for the first time. */
 async function live(
   agent: Agent,
   ports: readonly number[],
@@ -120,11 +119,11 @@ const noReports: WatchedReport = {
   watch: () => ({ [Symbol.dispose]: () => undefined }),
 }
 
-/** What a server has answered. */
+/** The status of a server's answer. */
 const statusOf = (error: unknown): number | undefined =>
   error instanceof UpgradeFailed ? error.status : undefined
 
-/** Holds a tunnel to any of the ports at which somebody is. */
+/** To any of the ports where somebody listens. */
 async function tryAll(
   ports: readonly number[],
   agent: Agent,

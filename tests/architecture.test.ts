@@ -139,7 +139,8 @@ describe('between rooms of the server', () => {
     ['server/src/kit/log.ts', '@hawser/contract/failures'],
     ['server/src/storage/devices.ts', './dialects/sqlite.ts'],
     ['server/src/storage/dialects/sqlite.ts', '../tables.ts'],
-    ['server/src/gateway/listen.ts', '@hawser/ssh'],
+    ['server/src/gateway/login/listen.ts', '@hawser/ssh'],
+    ['server/src/gateway/login/listen.ts', '../terminal/held.ts'],
   ])('%s may import %s', (file, specifier) => {
     expect(said(file, `import { thing } from '${specifier}'`)).toEqual([])
   })
@@ -173,10 +174,14 @@ describe('between rooms of the server', () => {
       'the domain knows no HTTP, SSH or SQL',
     ],
     ['server/src/http/serve.ts', '../domain/devices/devices.ts', 'http reads the contract and names no noun'],
-    ['server/src/http/terminal.ts', '../gateway/session.ts', 'http reads the contract and names no noun'],
-    ['server/src/gateway/handshake.ts', '../domain/sessions/sessions.ts', 'the gateway is an edge'],
-    ['server/src/gateway/session.ts', '../tunnel/open.ts', 'the gateway is an edge'],
-    ['server/src/gateway/session.ts', '../recording/tap.ts', 'the gateway is an edge'],
+    [
+      'server/src/http/terminal.ts',
+      '../gateway/channels/session.ts',
+      'http reads the contract and names no noun',
+    ],
+    ['server/src/gateway/login/handshake.ts', '../../domain/sessions/sessions.ts', 'the gateway is an edge'],
+    ['server/src/gateway/channels/session.ts', '../../tunnel/open.ts', 'the gateway is an edge'],
+    ['server/src/gateway/channels/session.ts', '../../recording/tap.ts', 'the gateway is an edge'],
     ['server/src/tunnel/registry.ts', '../bus/bus.ts', 'a tunnel carries bytes'],
   ])('%s may import the types of %s, not its values', (file, specifier, reason) => {
     expect(said(file, `import type { Thing } from '${specifier}'`)).toEqual([])
@@ -189,7 +194,7 @@ describe('between rooms of the server', () => {
     ['server/src/domain/devices/devices.ts', '../../http/serve.ts', 'the domain knows no HTTP, SSH or SQL'],
     [
       'server/src/domain/devices/devices.ts',
-      '../../gateway/session.ts',
+      '../../gateway/channels/session.ts',
       'the domain knows no HTTP, SSH or SQL',
     ],
     ['server/src/domain/devices/devices.ts', '@hawser/ssh', 'the domain knows no HTTP, SSH or SQL'],
@@ -202,9 +207,10 @@ describe('between rooms of the server', () => {
     ['server/src/compose/rooms.ts', '../commands/admin.ts', 'server/commands is above server/compose'],
     ['server/src/storage/devices.ts', '../domain/devices/devices.ts', 'storage keeps what it is given'],
     ['server/src/http/serve.ts', '../storage/devices.ts', 'http reads the contract'],
-    ['server/src/http/serve.ts', '../gateway/session.ts', 'http reads the contract'],
+    ['server/src/http/serve.ts', '../gateway/channels/session.ts', 'http reads the contract'],
     ['server/src/http/serve.ts', '../main.ts', 'composition is above it'],
-    ['server/src/gateway/listen.ts', '../storage/devices.ts', 'the gateway is an edge'],
+    ['server/src/gateway/login/listen.ts', '../../storage/devices.ts', 'the gateway is an edge'],
+    ['server/src/gateway/terminal/held.ts', '../channels/session.ts', 'its rooms stand above each other'],
     ['server/src/tunnel/open.ts', '../domain/devices/devices.ts', 'a tunnel carries bytes'],
     ['server/src/recording/tap.ts', '../tunnel/open.ts', 'a recording is a tap'],
     ['server/src/bus/local.ts', '../domain/devices/devices.ts', 'the bus carries news'],
@@ -276,7 +282,7 @@ describe('third-party packages', () => {
     ['server/src/domain/devices/devices.ts', 'kysely', 'only server/src/storage may'],
     ['server/src/main.ts', 'pg', 'only server/src/storage may'],
     ['agent/src/main.ts', 'node:sqlite', 'only server/src/storage may'],
-    ['server/src/gateway/listen.ts', 'fastify', 'only server/src/http may'],
+    ['server/src/gateway/login/listen.ts', 'fastify', 'only server/src/http may'],
     ['server/src/main.ts', '@fastify/helmet', 'imports @fastify/helmet: only server/src/http may'],
     ['cli/src/main.ts', 'typebox', 'only contract may'],
     ['server/src/kit/ids.ts', 'nanoid', 'imports nanoid, which has no place yet'],
@@ -331,9 +337,9 @@ describe('names and sizes', () => {
     expect(said('ssh/src/keys.ts', lines(600))).toEqual([])
     expect(said('ssh/src/keys.ts', lines(601))).toEqual([expect.stringContaining('has 601 lines')])
   })
-  test('the kit has at most thirteen files, its tests not counted', () => {
-    expect(violations([...kit(13), { path: 'server/src/kit/a0.test.ts', text: '' }])).toEqual([])
-    expect(violations(kit(14))).toEqual([expect.stringContaining('server/src/kit has 14 files')])
+  test('the kit has at most fourteen files, its tests not counted', () => {
+    expect(violations([...kit(14), { path: 'server/src/kit/a0.test.ts', text: '' }])).toEqual([])
+    expect(violations(kit(15))).toEqual([expect.stringContaining('server/src/kit has 15 files')])
   })
 })
 

@@ -43,7 +43,11 @@ const env = {
   ...process.env,
 }
 const vitest = path.join(root, 'node_modules/vitest/vitest.mjs')
-const child = spawn(process.execPath, [vitest, 'run', ...args], { cwd: root, stdio: 'inherit', env })
+const child = spawn(process.execPath, [vitest, 'run', '--configLoader=native', ...args], {
+  cwd: root,
+  stdio: 'inherit',
+  env,
+})
 // The terminal sends Ctrl-C to the whole group, others signal only us. Either way vitest decides when it is
 // done.
 const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const

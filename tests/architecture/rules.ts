@@ -118,7 +118,7 @@ function isFree(file: string): boolean {
 }
 
 /**
- * The package or room a file is in. The domain has rooms of its own, config.ts is a room of one file, and the
+ * The package or room a file is in. The domain and the gateway have rooms of their own, config.ts is a room of one file, and the
  * other files beside the rooms of the server are `server`. Empty for what is in no package.
  */
 function placeOf(file: string): string {
@@ -126,7 +126,8 @@ function placeOf(file: string): string {
   if (!(first in plan.packages)) return ''
   if (first !== 'server' || second !== 'src') return first
   if (third === 'config.ts') return 'server/config'
-  if (third === 'domain') return deeper.length > 0 ? `server/domain/${fourth}` : 'server/domain'
+  if (third === 'domain' || third === 'gateway')
+    return deeper.length > 0 ? `server/${third}/${fourth}` : `server/${third}`
   return fourth ? `server/${third}` : 'server'
 }
 
@@ -186,7 +187,7 @@ function wrongPackage(file: string, specifier: string): string | undefined {
   const words = specifier.split('/')
   const name = specifier.startsWith('@') ? words.slice(0, 2).join('/') : (words[0] ?? '')
   const homes = plan.thirdParty[name] ?? plan.thirdParty[`${words[0]}/`]
-  if (homes?.some((home) => file.startsWith(`${home}/`))) return undefined
+  if (homes?.some((home) => file === home || file.startsWith(`${home}/`))) return undefined
   if (homes)
     return `imports ${name}: only ${homes.join(', ') || 'nobody, so far,'} may, so that it can be replaced in one place`
   if (builtin) return undefined

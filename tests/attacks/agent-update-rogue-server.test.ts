@@ -177,7 +177,7 @@ describe.runIf(isRoot)(`an agent (${onlyAsRoot})`, () => {
     ['for another processor', { arch: 'mips' }, 'the release is for mips'],
     ['that is too large', { size: 10 ** 12 }, 'the release has 1000000000000 bytes'],
     ['without bytes', { size: 0 }, 'the release has 0 bytes'],
-    ['of a later form', { format: 2 }, 'the release must be installed by hand: its form is another'],
+    ['of a later form', { format: 2 }, 'the release has another format and must be installed by hand'],
     ['with a path for a build', { build: '../../../../x' }, 'the release cannot be read'],
     ['with a number for a hash', { sha256: 7 as never }, 'the release cannot be read'],
   ])('a signed release %s is refused', async (_, change, reason) => {
@@ -195,7 +195,7 @@ describe.runIf(isRoot)(`an agent (${onlyAsRoot})`, () => {
     const { request: _, ...first } = answer(ours, own)
     updates.told(first)
     updates.told(answer(ours, await release()))
-    expect(await failure(updates)).toContain('older than the one that this device had already')
+    expect(await failure(updates)).toContain('older than one that this device already had')
   })
 
   test('bytes that were not signed: changed, cut off, and without an end', async () => {
@@ -224,7 +224,7 @@ describe.runIf(isRoot)(`an agent (${onlyAsRoot})`, () => {
       response.on('drain', more)
       more()
     }
-    expect(await attempt(endless, 'endless')).toBe('the server sends more than it signed')
+    expect(await attempt(endless, 'endless')).toBe('the server sent more than it signed')
     expect(sent).toBeLessThan(100_000_000)
     const largest = Math.max(
       0,
@@ -258,7 +258,7 @@ describe.runIf(isRoot)(`an agent (${onlyAsRoot})`, () => {
   test('an archive with another agent in it than the statement says', async () => {
     const updates = pinned()
     updates.told(answer(ours, await release({ build: buildOf('c') })))
-    expect(await failure(updates)).toBe('the archive holds another agent than the release says')
+    expect(await failure(updates)).toBe('the archive does not contain the agent of the release')
     untouched()
   })
 
@@ -266,7 +266,7 @@ describe.runIf(isRoot)(`an agent (${onlyAsRoot})`, () => {
     const updates = pinned()
     archive = offerFakeAgent(path.join(folder, 'served'), { build: buildOf('b'), version: '9.9.9' })
     updates.told(answer(ours, await release()))
-    expect(await failure(updates)).toBe(`the new agent says that it is ${version}`)
+    expect(await failure(updates)).toBe(`the new agent reports version ${version}`)
     untouched()
   })
 
@@ -324,7 +324,7 @@ describe.runIf(isRoot)(`an agent (${onlyAsRoot})`, () => {
     await eventually(() =>
       expect(later.report().failed).toMatchObject({
         build: buildOf('c'),
-        reason: 'the release is older than the one that this device had already',
+        reason: 'the release is older than one that this device already had',
       }),
     )
   })

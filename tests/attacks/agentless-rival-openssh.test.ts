@@ -64,7 +64,7 @@ test('a rival that lost against the device has not become its key', async () => 
   await harbour.arrived(machine)
   await client.ended
   await eventually(() =>
-    expect(harbour.service.log()).toContain('This connection did not become the device’s'),
+    expect(harbour.service.log()).toContain('This connection was not accepted for the device'),
   )
 
   await using rival = harbour.join(machine, { key: 'mute' })

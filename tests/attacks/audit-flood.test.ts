@@ -53,6 +53,21 @@ describe('a flood of refused logins', () => {
     await refusals[Symbol.asyncDispose]()
   })
 
+  test('that goes on when the minute is over loses no count', async () => {
+    const { refusals, knock, entries, seq } = opened()
+    const before = await seq()
+    for (let n = 0; n < 10; n++) knock('192.0.2.73')
+    place.clock.forward(minute_ms + 1)
+    for (let n = 0; n < 5; n++) knock('192.0.2.73')
+    await refusals[Symbol.asyncDispose]()
+    expect((await entries(before)).map(({ detail }) => detail['repeated'])).toEqual([
+      undefined,
+      9,
+      undefined,
+      4,
+    ])
+  })
+
   test('from ten thousand addresses is a few dozen entries, which count all of them', async () => {
     const { refusals, knock, entries, seq } = opened()
     const before = await seq()

@@ -156,6 +156,19 @@ test('a membership, a password and an API key that have ended take their certifi
   }
 })
 
+test('an API key with the name of one that was removed, made by somebody else, is another', async () => {
+  const made = async (who: Who) =>
+    (await (await clientOf(who)).apiKeys.create({ body: { name: 'deploy', expires_at: -1 } })).body.id
+  const api = door.service.api({ apiKey: await made('administrator') })
+  const { body } = await api.identityCertificates.create({
+    body: { public_key: publicKeyLine(own.type, own.blob) },
+  })
+  expect((await comesWith(body.certificate)).shown).toMatchObject({ partial: true })
+  await (await clientOf('owner')).apiKeys.remove({ params: { key: 'deploy' } })
+  await made('owner')
+  expect((await comesWith(body.certificate)).shown).toMatchObject({ accepted: false, partial: false })
+})
+
 test('after five minutes it is over', async () => {
   const certificate = await certificateOf('observer')
   door.service.clock.forward(5 * 60_000)
@@ -170,4 +183,15 @@ test('whoever trusts the server’s key elsewhere refuses it: it demands what on
     allowed: false,
     because: 'It demands identity@hawser, which is not known here.',
   })
+})
+
+test('a certificate ends with the sign-in that it was made with', async () => {
+  const token = await door.world.token('observer')
+  const claims = Buffer.from(token.split('.')[1] ?? '', 'base64url').toString()
+  const ends_at = (JSON.parse(claims) as { exp: number }).exp * 1_000
+  door.service.clock.forward(ends_at - door.service.clock.now() - 30_000)
+  const { body } = await door.service.api({ token }).identityCertificates.create({
+    body: { public_key: publicKeyLine(own.type, own.blob) },
+  })
+  expect(Date.parse(body.expires_at)).toBe(ends_at)
 })

@@ -4,7 +4,6 @@
 // session whose client is lost; that one ends with a new password.
 import { expect, test, vi } from 'vitest'
 import { sample } from '@hawser/contract/examples'
-import { Kind } from '@hawser/contract/terminals'
 import { dialWebSocket } from '@hawser/mux'
 import { dial } from '../clients/web.ts'
 import { startCluster } from '../cluster/cluster.ts'
@@ -26,9 +25,9 @@ test('a stolen sign-in that is ended is over on every node', async () => {
   await eventually(() => expect(here.reach.tunnels.find(agent.uid)).toBeDefined())
   const body = { device: agent.uid, username: 'root', password: 'pilot' }
   using shell = await dial(here, (await thief.terminals.open({ body })).body.token)
-  const session = (await shell.hear(Kind.session)) as string
+  const session = await shell.hear('session')
   using kept = await dial(here, (await here.api({ token: own }).terminals.open({ body })).body.token)
-  const ownSession = (await kept.hear(Kind.session)) as string
+  const ownSession = await kept.hear('session')
   const watch = (token: string) =>
     dialWebSocket(`${here.url.replace('http', 'ws')}/api/sessions/${ownSession}/live`, {
       headers: { authorization: `Bearer ${token}` },
@@ -58,8 +57,8 @@ test('a stolen sign-in that is ended is over on every node', async () => {
       expect(await statusOf(api.users.namespaceToken({ params: { tenant: sample.tenant } }))).toBe(401)
       expect(await statusOf(api.signIns.endOthers())).toBe(401)
     }
-  await eventually(() => expect(said.at(-1)).toContain('You may not watch this session any more.'))
-  expect(await shell.hear(Kind.error)).toBe('You may not use this terminal any more.')
+  await eventually(() => expect(said.at(-1)).toContain('You may no longer watch this session.'))
+  expect(await shell.hear('end')).toBe('You may no longer use this terminal.')
   await eventually(() => expect(here.reach.sessions.has(session)).toBe(false))
   await expect(
     dialWebSocket(

@@ -116,8 +116,11 @@ test('one person causes no more with many sessions in a namespace, and is named 
   expect(await kept()).toMatchObject([{ kind: 'more', why }])
 })
 
-test('whoever causes much in a namespace of their own hides nothing elsewhere', async () => {
-  const { events, session, uid, entries, kept } = await opened()
+test.each([
+  ['more than waits at once', undefined],
+  ['more than one person may in an hour', 1024 * 1024],
+])('whoever causes %s in a namespace of their own hides nothing elsewhere', async (_, ofPerson_bytes) => {
+  const { events, session, uid, entries, kept } = await opened(ofPerson_bytes)
   const id = 'somebody'
   for (let one = 0; one < 2_000; one++) rename(session(`flood ${one}`, { tenant_id: elsewhere, id }))
   const log = session(uid, { tenant_id: sample.tenant, id })
@@ -126,6 +129,30 @@ test('whoever causes much in a namespace of their own hides nothing elsewhere', 
   await events[Symbol.asyncDispose]()
   expect(await entries()).toMatchObject([{ path: '/etc/shadow' }])
   expect(await kept()).toMatchObject([{ kind: 'download' }])
+})
+
+test('what is written makes room for what comes next, however much there is in all', async () => {
+  const { events, session, dropped } = await opened(1024 ** 3)
+  const mine = { tenant_id: sample.tenant }
+  const { sessionEvents: written } = place.rooms.stores.of(sample.tenant)
+  for (let round = 0; round < 6; round++) {
+    for (let one = 0; one < 8; one++) {
+      const log = session(`flood ${round} ${one}`, mine)
+      for (let n = 0; n < 30; n++) rename(log)
+    }
+    const last = await recordSession(place.rooms, { lines: [] })
+    const log = session(last, mine)
+    read(log, '/etc/passwd')
+    log.end()
+    const [first] = await eventually(async () => {
+      const found = await written.list(last, 0, 1)
+      expect(found).toHaveLength(1)
+      return found
+    })
+    expect(first).toMatchObject({ kind: 'download', subject: '/etc/passwd' })
+  }
+  await events[Symbol.asyncDispose]()
+  expect(dropped()).toBe(0)
 })
 
 test('early noise in a session leaves room for what comes late, and a channel that cannot be read has an entry', async () => {

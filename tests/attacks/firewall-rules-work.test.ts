@@ -162,6 +162,21 @@ describe('rules that are stored', () => {
     expect(engine.match.mock.calls.length).toBeLessThan(3500)
   })
 
+  test('and are too many are why a login is refused, also if none of them denies', async () => {
+    await using place = await withoutRules()
+    await store(
+      place,
+      Array.from({ length: 1100 }, (_, i) => rule({ action: 'allow', username: '^nobody$', priority: i })),
+    )
+    expect(await knock(place, 'deploy')).toBe(false)
+    const { body } = await place.administrator.logins.explain({
+      body: { device: 'crane-1', username: 'deploy', source: '192.0.2.7' },
+    })
+    expect(
+      body.steps.filter(({ check, verdict }) => check === 'firewall' && verdict !== 'ignored'),
+    ).toMatchObject([{ verdict: 'refused', parts: [{ name: 'rules-too-slow' }] }])
+  })
+
   test('and are dear only together take turns with everybody else, and end', async () => {
     await using place = await withoutRules()
     // Each of them alone may be written.

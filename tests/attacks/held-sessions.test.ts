@@ -6,7 +6,12 @@ import { beforeAll, describe, expect, test } from 'vitest'
 import { sample } from '@hawser/contract/examples'
 import type { Client } from '@hawser/contract/client'
 import { connect, generatePrivateKey, publicKeyLine, startSession, type PrivateKey } from '@hawser/ssh'
-import { heldSessions, identityOf, limits, type KeptSession } from '../../server/src/gateway/held-sessions.ts'
+import {
+  heldSessions,
+  identityOf,
+  limits,
+  type HoldableSession,
+} from '../../server/src/gateway/terminal/held.ts'
 import { apiOf, sharedQuarters } from '../clients/web.ts'
 import { eventually } from '../harness/eventually.ts'
 
@@ -91,7 +96,7 @@ describe('whoever comes back', () => {
     const { uid } = await oneHeld()
     for (const command of [`hawser-attach ${uid}`, 'hawser-attach', 'hawser-attach -s']) {
       using rogue = await open(keys.rogue, command)
-      await rogue.until(/There is no such session of yours/)
+      await rogue.until(/You have no such session/)
     }
     using shell = await open(keys.rogue)
     await shell.type('echo "have ${SECRET:-nothing}"\n')
@@ -146,7 +151,7 @@ describe('what is held', () => {
     ended: string[],
     tenant_id = 'harbour',
     device_uid = 'd',
-  ): KeptSession => ({
+  ): HoldableSession => ({
     uid,
     tenant_id,
     device_uid,
@@ -154,12 +159,11 @@ describe('what is held', () => {
     identity,
     started_at: 0,
     hold_s: 60,
-    held_until: undefined,
     terminal: () => undefined,
-    resumed: () => undefined,
     join: () => Promise.resolve(),
     mayContinue: () => Promise.resolve(true),
     leave: () => false,
+    handOver: () => false,
     end: () => void ended.push(uid),
   })
 
@@ -170,7 +174,7 @@ describe('what is held', () => {
     const hold = (uid: string, identity: string, tenant_id?: string): boolean => {
       const one = session(uid, identity, ended, tenant_id)
       all.use(held.add(one))
-      return held.hold(one)
+      return held.hold(one) !== undefined
     }
     for (const uid of ['a1', 'a2', 'a3']) expect(hold(uid, 'user a')).toBe(true)
     expect(hold('a4', 'user a')).toBe(true)
@@ -189,7 +193,7 @@ describe('what is held', () => {
     const hold = (uid: string, tenant_id: string): boolean => {
       const one = session(uid, 'user a', ended, tenant_id)
       all.use(held.add(one))
-      return held.hold(one)
+      return held.hold(one) !== undefined
     }
     for (const tenant of ['x', 'y', 'z']) for (const at of [1, 2, 3]) hold(`${tenant}${at}`, tenant)
     expect(held.count).toBe(9)
@@ -212,7 +216,7 @@ describe('what is held', () => {
         device_uid,
       )
       all.use(held.add(one))
-      return held.hold(one)
+      return held.hold(one) !== undefined
     }
     expect([hold('g1', 'gantry'), hold('g2', 'gantry'), hold('g3', 'gantry')]).toEqual([true, true, false])
     expect([hold('w1', 'winch'), hold('w2', 'winch')]).toEqual([true, true])

@@ -118,6 +118,21 @@ test('a flood leaves one entry a minute beyond the first hundred, whatever its f
   }
 })
 
+test('a destination that was left out has its entry when it is reached again later, once', async () => {
+  const { events, log, entries } = opened()
+  const reach = (subject: string) => void log.add({ kind: 'forward', subject, outcome: 'done' })
+  for (let n = 0; n < 100; n++) reach(`10.0.0.${n}:22`)
+  const vault = '10.9.9.9:5432'
+  reach(vault)
+  place.clock.forward(3 * minute_ms)
+  for (let n = 0; n < 3; n++) reach(vault)
+  await events[Symbol.asyncDispose]()
+  const all = await entries()
+  expect(all.filter(({ destination }) => destination === vault)).toHaveLength(1)
+  expect(all).toHaveLength(102)
+  expect(all.at(-1)).toMatchObject({ more: 1, some: [{ destination: vault }] })
+})
+
 test('nobody can tell which files of a flood are named', async () => {
   const { events, log, entries } = opened()
   flood(log, 100)

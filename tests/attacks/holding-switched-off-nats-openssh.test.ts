@@ -8,7 +8,7 @@ test('hold_sessions at 0: no other node takes the terminal of a session', async 
   await ready(first, 'first')
   await owner.namespaces.edit({ params: { tenant: sample.tenant }, body: { settings: { hold_sessions: 0 } } })
   using second = attach(other)
-  await second.until(/There is no such session of yours to continue here/)
+  await second.until(/You have no such session to continue here/)
   first.type('echo "still $VALUE"\n')
   await first.until(/still first\r\n/)
 })

@@ -4,7 +4,6 @@
 import { afterEach, expect, test } from 'vitest'
 import { sample } from '@hawser/contract/examples'
 import type { Session } from '@hawser/contract/sessions'
-import { Kind } from '@hawser/contract/terminals'
 import { keygen } from '../../ssh/test/programs.ts'
 import { openTerminal, type Terminal } from '../clients/terminal.ts'
 import { eventually, sharedWay } from '../clients/way.ts'
@@ -22,7 +21,7 @@ const sit = (command: string[] = [], key: string | null = null): Terminal => {
   const args = way.args({ key, flags: ['-t'] })
   return openTerminal('ssh', [...args, `${way.sshid()}@127.0.0.1`, ...command], { env })
 }
-const refused = /There is no such session of yours to continue here/
+const refused = /You have no such session to continue here/
 async function ready(terminal: Terminal): Promise<void> {
   terminal.type('unset HISTFILE; stty -echo; PS1="> "; echo rea""dy\n')
   await terminal.until(/ready\r\n/)
@@ -77,11 +76,11 @@ test('hold_sessions at 0: no browser continues the terminal of another', async (
   const proof = { username: way.user.name, password: way.user.password }
   const ticket = await way.owner.terminals.open({ body: { device: way.agent.uid, ...proof } })
   using first = await dial(way.service, ticket.body.token)
-  const session = (await first.hear(Kind.session)) as string
+  const session = await first.hear('session')
   const { body } = await way.owner.terminals.attach({ body: { session } })
   await settings({ hold_sessions: 0 })
   using second = await dial(way.service, body.token)
-  expect(await second.hear(Kind.error)).toMatch(/session/)
+  expect(await second.hear('end')).toMatch(/session/)
   expect((await list()).map(({ uid }) => uid)).toContain(session)
 })
 
@@ -104,7 +103,7 @@ test.each([
   // A session that has its client goes on with it, as after the removal of the key.
   await stillHas(victim, 'mine')
   using browser = await dial(way.service, ticket.body.token)
-  expect(await browser.hear(Kind.error)).toMatch(/session/)
+  expect(await browser.hear('end')).toMatch(/session/)
   victim.kill('SIGKILL')
   await eventually(async () => expect(await list()).toEqual([]))
 })

@@ -5,9 +5,8 @@
 import { once } from 'node:events'
 import type net from 'node:net'
 import { expect, test } from 'vitest'
-import { Kind } from '@hawser/contract/terminals'
 import { generatePrivateKey } from '@hawser/ssh'
-import { startups, type Startup } from '../../server/src/gateway/startups.ts'
+import { startups, type Startup } from '../../server/src/gateway/login/startups.ts'
 import { dial } from '../clients/web.ts'
 import { until } from '../harness/eventually.ts'
 import { sshid, startDoor, type Door } from './door.ts'
@@ -73,7 +72,7 @@ test(
     const body = { device: agent.uid, username: 'pilot', password: 'pilot' }
     const ticket = await service.api({ token: await world.token('observer') }).terminals.open({ body })
     using browser = await dial(service, ticket.body.token)
-    expect(await browser.hear(Kind.session)).toMatch(/^[0-9a-f]{64}$/)
+    expect(await browser.hear('session')).toMatch(/^[0-9a-f]{64}$/)
   },
 )
 

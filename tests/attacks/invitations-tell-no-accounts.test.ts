@@ -24,7 +24,7 @@ test('an invitation that was not sent by e-mail looks the same whether or not th
 })
 
 test('a link that came by e-mail tells its holder', async () => {
-  await using place = await startPlace({ env: { HAWSER_SMTP: 'smtp://127.0.0.1:1' } })
+  await using place = await startPlace({ mailServer: true })
   for (const [email, account] of [
     [sample.stranger.email, true],
     [unknown, false],

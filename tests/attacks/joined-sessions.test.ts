@@ -4,9 +4,7 @@
 // session does not notice.
 import { afterEach, expect, test, vi } from 'vitest'
 import { sample } from '@hawser/contract/examples'
-import type { OwnPresence } from '@hawser/contract/sharing'
-import { Kind } from '@hawser/contract/terminals'
-import { mostOfGuest } from '../../server/src/http/watch.ts'
+import { sessionLimits } from '@hawser/contract/limits'
 import { openGuest, type Guest } from '../clients/shared.ts'
 import { apiOf, sharedQuarters, terminal, type Dialled } from '../clients/web.ts'
 import { eventually } from '../harness/eventually.ts'
@@ -145,13 +143,13 @@ test('those who watch take no place of those who come to type, and the other way
     await viewer.until(/rea2dy/)
   }
   using late = await join(uid, 'owner', '')
-  expect(await late.ended).toBe('Too many watch this session already.')
+  expect(await late.ended).toBe('This session has too many viewers already.')
   using oskar = await join(uid, 'operator')
   await shell.until('oskar asks to type here')
   shell.type('\u001dy')
   await oskar.until(/rea2dy/)
   // One person has few of the places for guests.
-  for (let count = 1; count < mostOfGuest; count++) open.use(await join(uid, 'administrator'))
+  for (let count = 1; count < sessionLimits.guestOf.max; count++) open.use(await join(uid, 'administrator'))
   open.use(await join(uid, 'administrator'))
   expect(await refusal(uid, await bearer('administrator'), '?join')).toBe(429)
   expect(await refusal(uid, await bearer('administrator'), '')).toBe(101)
@@ -160,11 +158,10 @@ test('those who watch take no place of those who come to type, and the other way
 test('the buttons of a browser decide about whoever asks, and about nobody whom the firewall has not let in', async () => {
   const { shell, uid } = await begin()
   using _ = shell
-  const people = () =>
-    shell.news.findLast(({ kind }) => kind === Kind.people)?.data as OwnPresence | undefined
+  const people = () => shell.news.findLast((one) => one.kind === 'present')
   const who = async (expected: object[]) =>
     eventually(() => expect(people()?.people).toMatchObject([{ id: 0 }, ...expected]))
-  const decide = (decision: object) => shell.say(Kind.decide, { channel: 0, ...decision })
+  const decide = (decision: object) => shell.say({ channel: 0, ...decision })
   {
     // Whoever did not ask to hear of it is told nothing.
     using adam = await join(uid, 'administrator', '')
@@ -210,7 +207,7 @@ test('the buttons of a browser decide about whoever asks, and about nobody whom 
   expect(shell.text()).not.toContain('in2truder')
   // Nobody decides so often.
   for (let count = 0; count < 100; count++) decide({ kind: 'share' })
-  expect(await shell.hear(Kind.error)).toBe('The browser sent too many messages.')
+  expect(await shell.hear('end')).toBe('You sent too many messages.')
   for (const wrong of [
     null,
     { kind: 'allow' },
@@ -219,8 +216,8 @@ test('the buttons of a browser decide about whoever asks, and about nobody whom 
   ]) {
     const other = await begin()
     using shellOf = other.shell
-    shellOf.say(Kind.decide, wrong)
-    expect(await shellOf.hear(Kind.error)).toBe('A message of the browser was not understood.')
+    shellOf.say(wrong)
+    expect(await shellOf.hear('end')).toBe('A message of the browser was not understood.')
   }
 })
 
@@ -246,7 +243,7 @@ test('a lowered role and an ended sign-in end the typing at once', async () => {
       .where('id', '=', sample.operator.id)
       .execute()
     quarters().service.rooms.bus.tell('user.changed', { user_id: sample.operator.id })
-    expect(await guest.ended).toBe('You may not watch this session any more.')
+    expect(await guest.ended).toBe('You may no longer watch this session.')
     await quarters()
       .service.rooms.database.db.updateTable('users')
       .set({ epoch: 1 })
@@ -306,7 +303,7 @@ test('a participant who does not read slows nobody down, and loses the seat', as
   guest.say({ kind: 'ask' })
   await shell.until('adam asks to type here')
   shell.type('\u001dy')
-  await shell.until('adam types here')
+  await shell.until('adam can now type here')
   guest.pause()
   shell.type('head -c 20000000 /dev/zero | tr "\\0" x | fold -w 200; echo do$((1+1))ne\r')
   // Looking at so much text takes its time: not every few milliseconds.
@@ -356,7 +353,7 @@ test('when the namespace asks for consent again, nobody goes on typing without i
   ] as const) {
     await guest.until(/rea2dy/)
     guest.say({ kind: 'ask' })
-    await shell.until(`${name} types here`)
+    await shell.until(`${name} can now type here`)
   }
   olga.say({ kind: 'watch' })
   await shell.until(`${sample.owner.username} only watches now`)
@@ -388,10 +385,10 @@ test('whoever typed without consent as an administrator does not go on as an ope
   using adam = await openGuest(quarters().service.url, uid, { query: `?ticket=${token}` })
   await adam.present({ you: 1 })
   adam.say({ kind: 'ask' })
-  await shell.until('adam types here')
+  await shell.until('adam can now type here')
   const params = { tenant: sample.tenant, uid: sample.administrator.id }
   const owner = await apiOf(quarters(), 'owner')
   await owner.namespaces.updateMember({ params, body: { role: 'operator' } })
-  expect(await adam.ended).toBe('You may not watch this session any more.')
+  expect(await adam.ended).toBe('You may no longer watch this session.')
   await shell.until('adam has left')
 })

@@ -2,7 +2,7 @@
 // source makes only so many in a while, and so do all of them together; those who logged in lately have a
 // rate of their own.
 import { expect, test } from 'vitest'
-import { startups, type WhyRefused } from '../../server/src/gateway/startups.ts'
+import { startups, type WhyRefused } from '../../server/src/gateway/login/startups.ts'
 import { startDoor } from './door.ts'
 
 test(

@@ -4,7 +4,6 @@
 import { generateKeyPairSync, sign } from 'node:crypto'
 import { expect, test } from 'vitest'
 import { sample } from '@hawser/contract/examples'
-import { Kind } from '@hawser/contract/terminals'
 import { blobOf, fingerprintMd5, publicKeyLine } from '@hawser/ssh'
 import { apiOf, dial, sharedQuarters, ticket } from '../clients/web.ts'
 
@@ -31,12 +30,12 @@ async function signsAfter(
   })
   const asked = await ticket(quarters(), { password: undefined, public_key: line }, who)
   using shell = await dial(quarters().service, asked)
-  const challenge = Buffer.from((await shell.hear(Kind.signature)) as string, 'base64')
+  const challenge = Buffer.from(await shell.hear('sign'), 'base64')
   await change(owner, fingerprintMd5(blob))
-  shell.say(Kind.signature, sign(null, challenge, privateKey).toString('base64'))
-  const sentence = await shell.hear(Kind.error)
+  shell.say({ kind: 'signature', signature: sign(null, challenge, privateKey).toString('base64') })
+  const sentence = await shell.hear('end')
   await shell.closed
-  expect(shell.news.some(({ kind }) => kind === Kind.session)).toBe(false)
+  expect(shell.news.some(({ kind }) => kind === 'session')).toBe(false)
   expect(quarters().service.reach.sessions.size).toBe(0)
   return sentence
 }

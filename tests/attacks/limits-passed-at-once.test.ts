@@ -9,9 +9,9 @@ import { mostEnrolmentTokens } from '@hawser/contract/enrolment-tokens'
 import { sample } from '@hawser/contract/examples'
 import { statusesOf } from '../contract/people.ts'
 import { sharedPlace } from '../harness/place.ts'
-import { freshDatabase } from '../harness/postgres.ts'
+import { begunDatabase } from '../harness/service.ts'
 
-const place = sharedPlace(async () => ({ database: await freshDatabase() }))
+const place = sharedPlace(async () => ({ database: await begunDatabase() }))
 const mostConnectors = 100
 const mostRules = 200
 const mostNamespaces = 3

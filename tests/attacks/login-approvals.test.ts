@@ -20,7 +20,7 @@ import { pinServerKey, serverKeyFile } from '../../agent/src/server-key.ts'
 import { serveSsh } from '../../agent/src/sshd.ts'
 import { ownAccount, singleUser } from '../../agent/src/users.ts'
 import { passwords } from '../../agent/src/passwords.ts'
-import { approvals, type Approvals } from '../../server/src/gateway/approvals.ts'
+import { approvals, type Approvals } from '../../server/src/gateway/login/approvals.ts'
 
 const uid = 'a'.repeat(64)
 const user = ownAccount().name
@@ -30,9 +30,9 @@ const gatewayKey = generatePrivateKey('ed25519')
 /** A server's approvals, with what it keeps in memory. */
 async function newApprovals(now = Date.now): Promise<Approvals> {
   const rows: { type: string; private_key: string }[] = []
-  const kept = { list: async () => rows, insert: async (row: (typeof rows)[number]) => rows.push(row) }
+  const keys = { list: async () => rows, insert: async (row: (typeof rows)[number]) => rows.push(row) }
   const vault = { seal: (_: string, plain: string) => plain, open: (_: string, sealed: string) => sealed }
-  return approvals({ kept, vault, now: () => '' }, { now })
+  return approvals({ keys, vault, now: () => '' }, { now })
 }
 
 let server: Approvals

@@ -2,7 +2,7 @@
 // many sessions as it can. Finding room for each one looked at every held session, and nobody else was served
 // for seconds. The server looks at the sessions of one namespace and at how many each of the others holds.
 import { expect, test } from 'vitest'
-import { heldSessions, limits, type KeptSession } from '../../server/src/gateway/held-sessions.ts'
+import { heldSessions, limits, type HoldableSession } from '../../server/src/gateway/terminal/held.ts'
 
 const namespaces = 500
 const lost = 100
@@ -10,8 +10,8 @@ const lost = 100
 test('whoever is lost on a full node does not make the server look at all sessions that it holds', () => {
   const ended: string[] = []
   let reads = 0
-  const session = (uid: string, tenant_id: string): KeptSession =>
-    new Proxy<KeptSession>(
+  const session = (uid: string, tenant_id: string): HoldableSession =>
+    new Proxy<HoldableSession>(
       {
         uid,
         tenant_id,
@@ -20,12 +20,11 @@ test('whoever is lost on a full node does not make the server look at all sessio
         identity: 'user a',
         started_at: 0,
         hold_s: 60,
-        held_until: undefined,
         terminal: () => undefined,
-        resumed: () => undefined,
         join: () => Promise.resolve(),
         mayContinue: () => Promise.resolve(true),
         leave: () => false,
+        handOver: () => false,
         end: () => void ended.push(uid),
       },
       {
@@ -40,7 +39,7 @@ test('whoever is lost on a full node does not make the server look at all sessio
   const hold = (uid: string, tenant_id: string): boolean => {
     const one = session(uid, tenant_id)
     all.use(held.add(one))
-    return held.hold(one)
+    return held.hold(one) !== undefined
   }
   for (let at = 0; at < limits.ofNode; at += 1) hold(`${at}`, `namespace ${at % namespaces}`)
   expect(held.count).toBe(limits.ofNode)

@@ -2,7 +2,6 @@
 // it is taken away. Both end with the news of it.
 import { expect, test, vi } from 'vitest'
 import { sample } from '@hawser/contract/examples'
-import { Kind } from '@hawser/contract/terminals'
 import { dialWebSocket } from '@hawser/mux'
 import { dial } from '../clients/web.ts'
 import { startCluster } from '../cluster/cluster.ts'
@@ -23,7 +22,7 @@ test('a viewer ends when its role changes, a terminal when its membership ends',
     .api({ token })
     .terminals.open({ body: { device: agent.uid, username: 'root', password: 'pilot' } })
   using shell = await dial(here, ticket.body.token)
-  const session = (await shell.hear(Kind.session)) as string
+  const session = await shell.hear('session')
 
   const viewer = await eventually(() =>
     dialWebSocket(`${here.url.replace('http', 'ws')}/api/sessions/${session}/live`, {
@@ -38,14 +37,14 @@ test('a viewer ends when its role changes, a terminal when its membership ends',
 
   const params = { tenant: sample.tenant, uid: sample.administrator.id }
   await owner.namespaces.updateMember({ params, body: { role: 'operator' } })
-  await eventually(() => expect(said.at(-1)).toContain('You may not watch this session any more.'))
+  await eventually(() => expect(said.at(-1)).toContain('You may no longer watch this session.'))
   expect(here.reach.sessions.has(session)).toBe(true)
 
   await owner.namespaces.removeMember({ params })
   await eventually(() => expect(here.reach.sessions.has(session)).toBe(false))
   // The node of the person and the node of the session both end it; whichever is first says why.
-  expect(await shell.hear(Kind.error)).toMatch(
-    /^You (are no longer a member of the namespace|may not use this terminal any more)\.$/,
+  expect(await shell.hear('end')).toMatch(
+    /^You (are no longer a member of the namespace|may no longer use this terminal)\.$/,
   )
   viewer.terminate()
 })

@@ -9,8 +9,9 @@ import { runCommand } from '../../server/src/commands/admin.ts'
 import { day_ms, hour_ms } from '../../server/src/kit/clock.ts'
 import { linkIn, refused, statusOf } from '../contract/people.ts'
 import { bothDatabases, startPlace, type Place } from '../harness/place.ts'
+import type { ServiceOptions } from '../harness/service.ts'
+import { oneDatabase } from '../harness/tier.ts'
 
-const mailing = { HAWSER_SMTP: 'smtp://127.0.0.1:1' }
 const { tenant, stranger, observer } = sample
 const victim = 'victoria@corp.example'
 const account = { name: 'Vic', username: 'vic', password: 'lighthouse' }
@@ -30,11 +31,12 @@ const setPassword = (place: Place, password: string) =>
   runCommand(place.rooms, { words: 'user password', given: ['adam', password] })
 const accept = (client: Client, token: string) => client.invitations.accept({ body: { token } })
 
-describe.each(bothDatabases)('on %s', (_, options) => {
-  const start = async (env: Record<string, string> = mailing) => startPlace({ ...(await options()), env })
+const startOn = async (options: () => Promise<ServiceOptions>) =>
+  startPlace({ ...(await options()), mailServer: true })
 
+describe.each(oneDatabase)('on %s', (_, options) => {
   test('a stolen link is worth nothing in another account, and is not used up by the attempt', async () => {
-    await using place = await start()
+    await using place = await startOn(options)
     const token = await linkTo(place, victim)
     const before = await members(place)
     const refusal = await refused(accept(place.stranger, token))
@@ -52,7 +54,7 @@ describe.each(bothDatabases)('on %s', (_, options) => {
   })
 
   test('an account that was registered with the address and never confirmed cannot accept', async () => {
-    await using place = await start()
+    await using place = await startOn(options)
     const token = await linkTo(place, sample.unconfirmed.email)
     const { rooms } = place
     const user = (await rooms.stores.users.find(sample.unconfirmed.id))!
@@ -64,7 +66,7 @@ describe.each(bothDatabases)('on %s', (_, options) => {
   })
 
   test('nobody grants what they may not: no owner, nothing above oneself, nothing without the right', async () => {
-    await using place = await start()
+    await using place = await startOn(options)
     const invite = (client: Client, role: string) =>
       statusOf(client.invitations.create({ body: { email: victim, role: role as 'observer' } }))
     for (const client of [place.owner, place.administrator]) expect(await invite(client, 'owner')).toBe(400)
@@ -87,7 +89,7 @@ describe.each(bothDatabases)('on %s', (_, options) => {
   test.each(['is made an operator', 'is removed', 'leaves', 'is deleted'])(
     'an invitation ends when whoever made it %s',
     async (what) => {
-      await using place = await start()
+      await using place = await startOn(options)
       const { rooms } = place
       const token = await linkTo(place, stranger.email)
       const params = { tenant, uid: sample.administrator.id }
@@ -105,7 +107,7 @@ describe.each(bothDatabases)('on %s', (_, options) => {
   )
 
   test('a thief who was thrown out does not come back with an invitation that they made', async () => {
-    await using place = await start()
+    await using place = await startOn(options)
     // With the token of the administrator.
     const token = await linkTo(place, stranger.email)
     await place.administrator.users.update({ body: { email: 'thief@evil.example' } })
@@ -120,7 +122,7 @@ describe.each(bothDatabases)('on %s', (_, options) => {
   test.each(['changed', 'recovered', 'set by the administrator of the server'])(
     'the same, when the password is %s: the invitations wait to be sent again, and the log says so',
     async (how) => {
-      await using place = await start()
+      await using place = await startOn(options)
       const token = await linkTo(place, stranger.email)
       const other = await linkTo(place, victim, place.owner)
       const password = 'rope-and-chain'
@@ -157,8 +159,22 @@ describe.each(bothDatabases)('on %s', (_, options) => {
     },
   )
 
+  test('a used link does not work again, also for whoever was removed since', async () => {
+    await using place = await startOn(options)
+    const token = await linkTo(place, stranger.email)
+    await accept(place.stranger, token)
+    await place.owner.namespaces.removeMember({ params: { tenant, uid: stranger.id } })
+    expect((await refused(accept(place.stranger, token))).kind).toBe('wrongToken')
+    expect((await refused(place.nobody.invitations.signUp({ body: { ...account, token } }))).kind).toBe(
+      'wrongToken',
+    )
+    expect(await members(place)).not.toContain('stan administrator')
+  })
+})
+
+describe.each(bothDatabases)('at the same time, on %s', (_, options) => {
   test('an invitation that is made while the password changes does not outlive it', async () => {
-    await using place = await start()
+    await using place = await startOn(options)
     const { attempts, of } = place.rooms.stores
     // Past the gate, with the token of the administrator.
     const count = attempts.count.bind(attempts)
@@ -171,18 +187,6 @@ describe.each(bothDatabases)('on %s', (_, options) => {
     expect((await refused(place.administrator.invitations.create({ body }))).kind).toBe('unauthenticated')
     const { items } = await of(tenant).memberInvitations.list({ page: 1, per_page: 100 })
     expect(items.map(({ email }) => email)).not.toContain(stranger.email)
-  })
-
-  test('a used link does not work again, also for whoever was removed since', async () => {
-    await using place = await start()
-    const token = await linkTo(place, stranger.email)
-    await accept(place.stranger, token)
-    await place.owner.namespaces.removeMember({ params: { tenant, uid: stranger.id } })
-    expect((await refused(accept(place.stranger, token))).kind).toBe('wrongToken')
-    expect((await refused(place.nobody.invitations.signUp({ body: { ...account, token } }))).kind).toBe(
-      'wrongToken',
-    )
-    expect(await members(place)).not.toContain('stan administrator')
   })
 })
 
@@ -200,7 +204,7 @@ async function insist(by: Client, email: string): Promise<{ sent: number; messag
 }
 
 test('a namespace, a person and all together send one mailbox so many in a day, and none of them for the others', async () => {
-  await using place = await startPlace({ env: mailing })
+  await using place = await startPlace({ mailServer: true })
   const { rooms } = place
   // Three of one namespace, whoever of it sends them; withdrawing does not help.
   expect(await insist(place.administrator, victim)).toEqual({
@@ -247,7 +251,7 @@ test('a namespace, a person and all together send one mailbox so many in a day, 
 })
 
 test('an address with a plus is the same mailbox', async () => {
-  await using place = await startPlace({ env: mailing })
+  await using place = await startPlace({ mailServer: true })
   const statuses: number[] = []
   for (let n = 0; n < 5; n += 1) {
     const email = victim.replace('@', `+${n}@`)
@@ -267,7 +271,7 @@ test('without a mail server no mailbox is counted', async () => {
 })
 
 test('one inviter sends thirty in an hour', async () => {
-  await using place = await startPlace({ env: mailing })
+  await using place = await startPlace({ mailServer: true })
   let last = 200
   for (let n = 0; last === 200 && n < 40; n += 1)
     last = await statusOf(
@@ -297,7 +301,7 @@ test('whoever invites and sees the token makes no confirmed account of somebody 
 })
 
 test('no token is in the database, in a list, in the audit log or in the log; a guess finds nothing', async () => {
-  await using place = await startPlace({ env: mailing })
+  await using place = await startPlace({ mailServer: true })
   const token = await linkTo(place, observer.email.replace('vera', 'vera2'))
   const { database } = place.rooms
   const rows = await database.db.selectFrom('member_invitations').selectAll().execute()

@@ -5,7 +5,8 @@ import { describe, expect, test } from 'vitest'
 import { sample } from '@hawser/contract/examples'
 import { runCommand } from '../../server/src/commands/admin.ts'
 import { linkIn, refused, statusOf } from '../contract/people.ts'
-import { bothDatabases, startPlace, type Place } from '../harness/place.ts'
+import { startPlace, type Place } from '../harness/place.ts'
+import { oneDatabase } from '../harness/tier.ts'
 
 const address = 'pier@corp.example'
 const nora = { name: 'Nora', username: 'nora', email: 'nora@corp.example', password: 'lighthouse' }
@@ -21,7 +22,7 @@ async function activated(place: Place, body: typeof nora): Promise<void> {
   })
 }
 
-describe.each(bothDatabases)('on %s', (_, options) => {
+describe.each(oneDatabase)('on %s', (_, options) => {
   const start = async () => startPlace(await options())
 
   test('a user name with an @ that is not the account’s own address is refused', async () => {

@@ -5,7 +5,7 @@
 import { afterEach, expect, test, vi } from 'vitest'
 import { sample } from '@hawser/contract/examples'
 import type { Visitor } from '../../server/src/domain/sessions/sharing.ts'
-import { sharedTerminal, type SharingParts } from '../../server/src/gateway/shared-terminal.ts'
+import { TerminalSeats, type SharingParts } from '../../server/src/gateway/terminal/shared-terminal.ts'
 import { openGuest } from '../clients/shared.ts'
 import { apiOf, sharedQuarters, terminal } from '../clients/web.ts'
 import { eventually } from '../harness/eventually.ts'
@@ -58,8 +58,8 @@ function counted(needsNoConsent: boolean) {
       isOver: false,
       drawAnew: () => undefined,
       refit: () => undefined,
+      say: (text: string) => void lines.push(text),
     },
-    say: (text: string) => void lines.push(text),
     person: 'olga',
     place: () => ({ [Symbol.dispose]: () => undefined }),
     mayReach: async () => true,
@@ -68,7 +68,7 @@ function counted(needsNoConsent: boolean) {
       notes.push(...more)
     },
   } as unknown as SharingParts
-  const shared = sharedTerminal(parts)
+  const shared = new TerminalSeats(parts)
   const enter = (invitedBy?: string) =>
     shared.enter({
       caller: { kind: 'user', id: 'g', source: '192.0.2.1' },
@@ -80,7 +80,7 @@ function counted(needsNoConsent: boolean) {
       admitted: () => undefined,
       dismissed: () => undefined,
     } as unknown as Visitor)
-  return { lines, notes, enter, decide: shared.decide, driver: () => driver }
+  return { lines, notes, enter, decide: shared.decide.bind(shared), driver: () => driver }
 }
 
 test('a guest who is back every four seconds for an hour is in a few lines', async () => {

@@ -4,7 +4,7 @@
 // that do not exist.
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { sample } from '@hawser/contract/examples'
-import { references } from '../../server/src/gateway/references.ts'
+import { references } from '../../server/src/domain/access/refusals.ts'
 import { startService, type Service } from '../harness/service.ts'
 import { buildWorld } from '../harness/world.ts'
 
@@ -15,8 +15,7 @@ beforeAll(async () => {
 })
 afterAll(() => service[Symbol.asyncDispose]())
 
-const rows = async () =>
-  (await service.rooms.stores.of(sample.tenant).refusals.list({ page: 1, per_page: 5_000 })).items
+const rows = () => service.rooms.stores.of(sample.tenant).refusals.list()
 const refusal = (reference: string, sshid: string) =>
   ({
     reference,
@@ -31,23 +30,30 @@ const refusal = (reference: string, sshid: string) =>
 test('a source has twenty-one references a minute, all sources have few hundred, and the next minute is new', () => {
   const { clock } = service
   const book = references(clock)
-  const mine = new Set(Array.from({ length: 1_000 }, (_, n) => book.of('192.0.2.1', `u${n}@a.b`)))
+  const mine = new Set(Array.from({ length: 1_000 }, (_, n) => book('192.0.2.1', `u${n}@a.b`)))
   expect(mine.size).toBe(21)
-  const all = new Set(
-    Array.from({ length: 5_000 }, (_, n) => book.of(`10.${n >> 8}.${n & 255}.1`, `u${n}@a.b`)),
-  )
+  const all = new Set(Array.from({ length: 5_000 }, (_, n) => book(`10.${n >> 8}.${n & 255}.1`, `u${n}@a.b`)))
   expect(all.size).toBeLessThanOrEqual(300)
-  const before = book.of('192.0.2.1', 'u0@a.b')
-  expect(book.of('192.0.2.1', 'u0@a.b')).toBe(before)
+  const before = book('192.0.2.1', 'u0@a.b')
+  expect(book('192.0.2.1', 'u0@a.b')).toBe(before)
   clock.forward(60_001)
-  expect(book.of('192.0.2.1', 'u0@a.b')).not.toBe(before)
+  expect(book('192.0.2.1', 'u0@a.b')).not.toBe(before)
+})
+
+test('all addresses of an IPv6 network are one source', () => {
+  const book = references(service.clock)
+  const mine = new Set(
+    Array.from({ length: 1_000 }, (_, n) => book(`2001:db8::${n.toString(16)}`, `u${n}@a.b`)),
+  )
+  expect(mine.size).toBe(21)
+  expect(mine).not.toContain(book('2001:db8:0:1::1', 'u0@a.b'))
 })
 
 test('the name of a user who knows how references are kept gets no other’s', () => {
   const book = references(service.clock)
-  const others = Array.from({ length: 25 }, (_, n) => book.of('192.0.2.1', `u${n}@a.b`))
+  const others = Array.from({ length: 25 }, (_, n) => book('192.0.2.1', `u${n}@a.b`))
   for (const sshid of ['', ' ', '192.0.2.1', 'u0@a.b'])
-    expect(others.slice(0, 20)).not.toContain(book.of('192.0.2.2', sshid))
+    expect(others.slice(0, 20)).not.toContain(book('192.0.2.2', sshid))
 })
 
 test('many attempts under one reference are one row with a count', async () => {

@@ -129,6 +129,17 @@ test('a member who is removed while the device answers has no session', async ()
   await endsWith(client, 'You are no longer a member of the namespace.')
 })
 
+test('a key that was registered for somebody at the moment of their removal lets nobody in', async () => {
+  const key = generatePrivateKey('ed25519')
+  await door.register(key, { name: 'late' })
+  const { publicKeys } = door.service.rooms.stores.of(sample.tenant)
+  // The membership took the keys that were there; this one came after them.
+  await publicKeys.save(fingerprintMd5(key.blob), { owner: sample.observer.id })
+  const client = await door.knock()
+  expect(await client.attempt(slow, { method: 'publickey', key })).toMatchObject({ accepted: false })
+  client.transport.end(new Error('That was all.') as never)
+})
+
 test('a key of nobody in particular that is deleted while the device answers opens nothing', async () => {
   const key = generatePrivateKey('ed25519')
   await door.register(key, { name: 'shared' })
@@ -137,5 +148,5 @@ test('a key of nobody in particular that is deleted while the device answers ope
   const remove = async () =>
     (await clientOf('owner')).publicKeys.remove({ params: { fingerprint: fingerprintMd5(key.blob) } })
   expect(await during(login, remove)).toMatchObject({ accepted: true })
-  await endsWith(client, 'The public key that the session was opened with is gone.')
+  await endsWith(client, 'The public key that opened the session was removed.')
 })

@@ -2,7 +2,6 @@
 // that time loses a terminal at once, as at any other time.
 import { expect, test, vi } from 'vitest'
 import { sample } from '@hawser/contract/examples'
-import { Kind } from '@hawser/contract/terminals'
 import { apiOf, openQuarters, terminal } from '../clients/web.ts'
 import { eventually } from '../harness/eventually.ts'
 
@@ -17,6 +16,6 @@ test('a member who is removed while the server stops loses the terminal before t
   const stopping = service.reach.stop()
   await owner.namespaces.removeMember({ params: { tenant: sample.tenant, uid: sample.observer.id } })
   await eventually(() => expect(service.reach.sessions.has(uid)).toBe(false))
-  expect(await shell.hear(Kind.error)).toBe('You may not use this terminal any more.')
+  expect(await shell.hear('end')).toBe('You may no longer use this terminal.')
   await stopping
 })

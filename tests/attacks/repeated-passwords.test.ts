@@ -3,7 +3,7 @@
 // password for one name count little, whatever the device is: a stranger who repeats himself learns nothing.
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { sample } from '@hawser/contract/examples'
-import { passwordGuesses } from '../../server/src/gateway/guesses.ts'
+import { passwordGuesses } from '../../server/src/gateway/login/guesses.ts'
 import { onlineDevice, startDoor, withoutReference, type Door } from './door.ts'
 
 vi.setConfig({ testTimeout: 60_000 })

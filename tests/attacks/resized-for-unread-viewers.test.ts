@@ -5,10 +5,10 @@ import type { IncomingMessage } from 'node:http'
 import { duplexPair } from 'node:stream'
 import { expect, test, vi } from 'vitest'
 import { acceptWebSocket, keepalive } from '@hawser/mux'
-import { viewerAt } from '../../server/src/http/watch.ts'
+import { viewerAt } from '../../server/src/http/visit.ts'
+import { acceptMessageSocket } from '../../server/src/http/message-socket.ts'
 import { audience, slow, type Audience, type Viewer } from '../../server/src/recording/live.ts'
-import type { JournalWriter } from '../../server/src/recording/writer.ts'
-import type { ScreenSnapshot } from '../../server/src/recording/screen-snapshot.ts'
+import type { TerminalScreen } from '../../server/src/recording/terminal-screen.ts'
 import { eventually } from '../harness/eventually.ts'
 import { held_bytes, mib } from './held.ts'
 import { turns, wsBinary } from './mux-device.ts'
@@ -29,9 +29,12 @@ async function unread() {
   return { line, socket: await acceptWebSocket(request, socket, Buffer.alloc(0)) }
 }
 
-const writer = { output_bytes: 0, flush: async () => undefined } as unknown as JournalWriter
-const size = { width: 80, height: 24 }
-const empty: ScreenSnapshot = { size, bytes: Buffer.alloc(0), output_bytes: 0 }
+/** A screen that is drawn by this. */
+function screen(redraw: () => Promise<Buffer>): () => TerminalScreen {
+  const one = { size: { width: 80, height: 24 }, redraw, fork: () => one, [Symbol.dispose]: () => undefined }
+  return () => one as unknown as TerminalScreen
+}
+const empty = Buffer.alloc(0)
 const sizes = 200_000
 
 function resizeOften(all: Pick<Audience, 'resize'>): void {
@@ -39,10 +42,12 @@ function resizeOften(all: Pick<Audience, 'resize'>): void {
 }
 
 test('200,000 sizes for a viewer who reads nothing hold no more than the bound, and end the view', async () => {
-  const { socket } = await unread()
-  const shown = viewerAt(socket)
+  const [unread, socket] = duplexPair()
+  unread.on('error', () => undefined)
+  const line = await acceptMessageSocket({ request, socket, head: Buffer.alloc(0) })
+  const shown = viewerAt(line)
   const said: string[] = []
-  const all = audience(writer, async () => empty)
+  const all = audience(screen(async () => empty))
   await all.join({
     ...shown,
     end(message) {
@@ -54,13 +59,13 @@ test('200,000 sizes for a viewer who reads nothing hold no more than the bound, 
   resizeOften(all)
   expect(said).toEqual([slow])
   expect((await held_bytes()) - before).toBeLessThan(12 * mib)
-  socket.terminate()
+  line.terminate()
 })
 
 test('200,000 sizes for a viewer whose screen is being drawn hold one size', async () => {
-  const drawn = Promise.withResolvers<ScreenSnapshot>()
-  const drawing = vi.fn<() => Promise<ScreenSnapshot>>(async () => drawn.promise)
-  const all = audience(writer, drawing)
+  const drawn = Promise.withResolvers<Buffer>()
+  const drawing = vi.fn<() => Promise<Buffer>>(async () => drawn.promise)
+  const all = audience(screen(drawing))
   const seen: unknown[] = []
   const viewer: Viewer = {
     screen: () => void seen.push('screen'),

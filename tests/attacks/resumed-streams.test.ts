@@ -95,14 +95,16 @@ test.each([
   { id: 'other', secret, grace_s: -1 },
   { id: 'other', secret, grace_s: Infinity },
 ])('a head that cannot be (%j) is refused', async (head) => {
-  await expect(agent.open(head as never, duplexPair()[0], tunnel)).rejects.toThrow('cannot be')
+  await expect(agent.open(head as never, duplexPair()[0], tunnel)).rejects.toThrow(
+    'The server opened an invalid stream.',
+  )
 })
 
 test('nobody opens a second stream under the id of another, and there is an end to their number', async () => {
   const gateway = await opened('one')
   await expect(
     agent.open({ id: 'one', secret: 'cd'.repeat(32), grace_s: 300 }, duplexPair()[0], tunnel),
-  ).rejects.toThrow('cannot be')
+  ).rejects.toThrow('The server opened an invalid stream.')
   await echoes(gateway, 'still here')
   for (let at = 1; at < mostStreams; at++)
     track(agent.open({ id: `half-dead ${at}`, secret, grace_s: 300 }, duplexPair()[0], tunnel))

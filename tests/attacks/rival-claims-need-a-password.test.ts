@@ -5,7 +5,8 @@
 import { describe, expect, test } from 'vitest'
 import { sample } from '@hawser/contract/examples'
 import { from, linkIn, refused, statusOf } from '../contract/people.ts'
-import { bothDatabases, startPlace, type Place } from '../harness/place.ts'
+import { startPlace, type Place } from '../harness/place.ts'
+import { oneDatabase } from '../harness/tier.ts'
 
 const address = 'victoria@corp.example'
 const squatter = { name: 'Victoria', username: 'vic.berg', email: address, password: 'not-your-rope' }
@@ -26,7 +27,7 @@ const activate = (place: Place, token: string) =>
 const signIn = (place: Place, { username, password }: typeof owner) =>
   statusOf(place.nobody.users.login({ body: { username, password } }))
 
-describe.each(bothDatabases)('on %s', (_, options) => {
+describe.each(oneDatabase)('on %s', (_, options) => {
   test('the link of a squatter confirms nothing for the owner of the address', async () => {
     await using place = await startPlace(await options())
     await place.api(from('203.0.113.9')).users.register({ body: squatter })

@@ -144,11 +144,11 @@ describe('hawser devices accept', () => {
     expect(all.code).toBe(1)
     expect(all.stderr.trim().split('\n').toSorted()).toEqual([
       expect.stringMatching(
-        /^agent-1: left alone: agent-2 and agent-3 say that they have the same MAC address \(ff:02\)/,
+        /^agent-1: not accepted: agent-2 and agent-3 report the same MAC address \(ff:02\)/,
       ),
-      expect.stringMatching(/^agent-2: left alone: agent-1 and agent-3 say/),
-      expect.stringMatching(/^agent-3: left alone: agent-1 and agent-2 say/),
-      expect.stringMatching(/^anew: left alone: it would replace winch/),
+      expect.stringMatching(/^agent-2: not accepted: agent-1 and agent-3 report/),
+      expect.stringMatching(/^agent-3: not accepted: agent-1 and agent-2 report/),
+      expect.stringMatching(/^anew: not accepted: it would replace winch/),
       'plain: accepted',
     ])
     expect(await Promise.all([old, anew, ...agents, plain].map(({ uid }) => statusOf(uid)))).toEqual([
@@ -163,7 +163,7 @@ describe('hawser devices accept', () => {
     const named = await desk.hawser(['devices', 'accept', 'anew'])
     expect(named).toMatchObject({
       code: 0,
-      stderr: 'anew: accepted; it replaced winch and has its name, tags and sessions now\n',
+      stderr: 'anew: accepted; it replaced winch and now has its name, tags and sessions\n',
     })
     const both = await desk.hawser(['devices', 'accept', 'agent-1', 'agent-2'])
     expect(both.code).toBe(1)

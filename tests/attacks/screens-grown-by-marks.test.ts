@@ -4,7 +4,7 @@
 // bounded by their bytes now, and all screens of a server share one budget, of which a namespace gets as
 // much as is left for others.
 import { afterAll, expect, test, vi } from 'vitest'
-import { keptScreen } from '../../server/src/recording/kept-screen.ts'
+import { terminalScreen } from '../../server/src/recording/terminal-screen.ts'
 import { nextFrame } from '../../server/src/recording/screen-frame.ts'
 import { fairShare } from '../../server/src/kit/fair-share.ts'
 import { screenThread } from '../../server/src/recording/screen-thread.ts'
@@ -66,7 +66,7 @@ test('all screens share one budget, live ones as well, and another namespace fin
   const noise = Buffer.from(
     Array.from({ length: 6_000 }, (_, at) => `${esc}[${1 + (at % 24)};${1 + (at % 60)}H${at}`).join(''),
   )
-  const crowd = Array.from({ length: 40 }, () => keptScreen({ width: 80, height: 24 }, parts('many')))
+  const crowd = Array.from({ length: 40 }, () => terminalScreen({ width: 80, height: 24 }, parts('many')))
   for (const one of crowd) one.show(noise)
   const held = () => crowd.reduce((sum, one) => sum + one.held_bytes, 0)
   expect(memory.held_bytes).toBe(held())
@@ -75,7 +75,7 @@ test('all screens share one budget, live ones as well, and another namespace fin
   expect(crowd.some(({ isPartial }) => isPartial)).toBe(true)
   expect(crowd.some(({ isPartial }) => !isPartial)).toBe(true)
 
-  using other = keptScreen({ width: 80, height: 24 }, parts('few'))
+  using other = terminalScreen({ width: 80, height: 24 }, parts('few'))
   other.show(noise)
   await other.settle()
   expect(other.isPartial).toBe(false)

@@ -5,7 +5,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { expect, test, vi } from 'vitest'
 import { sample } from '@hawser/contract/examples'
-import { keptScreen, screens_bytes } from '../../server/src/recording/kept-screen.ts'
+import { terminalScreen, screens_bytes } from '../../server/src/recording/terminal-screen.ts'
 import { fairShare } from '../../server/src/kit/fair-share.ts'
 import { screenThread, type ScreenThread } from '../../server/src/recording/screen-thread.ts'
 import { eventually } from '../harness/eventually.ts'
@@ -22,7 +22,7 @@ test('frames of another namespace come between those of one that has many', asyn
   await using thread = screenThread()
   const memory = fairShare(screens_bytes)
   const size = { width: 500, height: 200 }
-  const of = (tenant_id: string) => keptScreen(size, { tenant_id, thread, memory })
+  const of = (tenant_id: string) => terminalScreen(size, { tenant_id, thread, memory })
   let made = 0
   const many = Array.from({ length: 8 }, () => {
     const one = of('many')
@@ -48,7 +48,7 @@ test('what nobody needs any more is not drawn', async () => {
   const memory = fairShare(screens_bytes)
   const frames = vi.fn<ScreenThread['frame']>(thread.frame)
   const size = { width: 500, height: 200 }
-  const of = () => keptScreen(size, { tenant_id: 'one', thread: { ...thread, frame: frames }, memory })
+  const of = () => terminalScreen(size, { tenant_id: 'one', thread: { ...thread, frame: frames }, memory })
   const [first, second] = [of(), of()]
   first.show(Buffer.from(expensive))
   second.show(Buffer.from(expensive))

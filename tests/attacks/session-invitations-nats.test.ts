@@ -2,7 +2,6 @@
 // is in, and then out. Two who take it on two nodes at the same moment do not both have it.
 import { expect, test, vi } from 'vitest'
 import { sample } from '@hawser/contract/examples'
-import { Kind } from '@hawser/contract/terminals'
 import { openGuest } from '../clients/shared.ts'
 import { dial } from '../clients/web.ts'
 import { startCluster } from '../cluster/cluster.ts'
@@ -23,7 +22,7 @@ test('an invitation is one on all nodes', async () => {
     body: { device: agent.uid, username: 'root', password: 'pilot' },
   })
   using shell = await dial(here, ticket.body.token)
-  const uid = (await shell.hear(Kind.session)) as string
+  const uid = await shell.hear('session')
   await eventually(() => expect(here.rooms.recordings.live(sample.tenant, uid)).toHaveLength(1))
 
   const { body: invitation } = await far.sessions.invite({ params: { uid }, body: { mode: 'watch' } })
@@ -48,5 +47,5 @@ test('an invitation is one on all nodes', async () => {
   using guest = await openGuest(there.url, uid, { query: `?ticket=${body.token}` })
   await eventually(() => expect(guest.said.map(({ kind }) => kind)).toContain('screen'))
   await far.sessions.uninvite({ params: { uid, id: invitation.id } })
-  expect(await guest.ended).toBe('You may not watch this session any more.')
+  expect(await guest.ended).toBe('You may no longer watch this session.')
 })

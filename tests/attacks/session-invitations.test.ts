@@ -46,7 +46,7 @@ const enter = async (who: Who, token: string): Promise<Guest> => {
   return openGuest(quarters().service.url, session_uid, { query: `?ticket=${ticket}` })
 }
 
-const over = 'You may not watch this session any more.'
+const over = 'You may no longer watch this session.'
 beforeEach(async () => {
   // What a person may do in ten minutes is counted.
   quarters().service.clock.forward(11 * 60_000)

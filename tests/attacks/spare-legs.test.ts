@@ -16,7 +16,7 @@ import {
   type Unauthenticated,
 } from '@hawser/ssh'
 import { makePerson } from '../../agent/test/person.ts'
-import { spareLegs } from '../../server/src/gateway/spare-legs.ts'
+import { spareLegs } from '../../server/src/gateway/device/spare-legs.ts'
 import { startAgent, type Agent } from '../harness/agent.ts'
 import { eventually } from '../harness/eventually.ts'
 import { startLink, type Link } from '../harness/link.ts'

@@ -3,6 +3,8 @@
 // waits for one password of each. The passwords of callers who have left are not checked. A stranger with a /48 had
 // 65,536 networks, and everybody else waited for all of them; a /48 is one network, and every second turn is for
 // networks from which somebody has signed in.
+import { once } from 'node:events'
+import { request, type IncomingMessage } from 'node:http'
 import { expect, test } from 'vitest'
 import { sample } from '@hawser/contract/examples'
 import { waitingPasswords } from '../../server/src/domain/people/credentials.ts'
@@ -32,15 +34,39 @@ function strangers(place: Place, sources: readonly string[]) {
   return { leave, all: Promise.all(all), answered: () => answered }
 }
 
+/**
+ * A sign-in of the owner whose last byte is still to be sent, so that the way to the server does not count: the answer
+ * sends it, and resolves with the status.
+ */
+async function nearlySent(place: Place, source: string): Promise<() => Promise<number | undefined>> {
+  const { username, password } = sample.owner
+  const body = JSON.stringify({ username, password })
+  const call = request(`${place.url}/api/login`, {
+    method: 'POST',
+    headers: {
+      'content-type': 'application/json',
+      'content-length': Buffer.byteLength(body),
+      ...from(source).headers,
+    },
+  })
+  await new Promise<void>((resolve) => call.write(body.slice(0, -1), () => resolve()))
+  return async () => {
+    const answer = once(call, 'response') as Promise<[IncomingMessage]>
+    call.end(body.slice(-1))
+    const [response] = await answer
+    response.resume()
+    return response.statusCode
+  }
+}
+
 test('wrong passwords of six networks delay somebody of another by a turn of each, and end with their callers', async () => {
   await using place = await startPlace()
   const sources = networks.flatMap((source) => Array<string>(ofEach).fill(source))
   const { leave, all, answered } = strangers(place, sources)
   await until(() => waitingPasswords() > 190)
+  const signIn = await nearlySent(place, '198.51.100.77')
   const before = answered()
-  const { username, password } = sample.owner
-  const { status } = await place.api(from('198.51.100.77')).users.login({ body: { username, password } })
-  expect(status).toBe(200)
+  expect(await signIn()).toBe(200)
   // One turn of each network, and room for answers that were under way.
   expect(answered() - before).toBeLessThanOrEqual(3 * networks.length)
 
@@ -57,16 +83,17 @@ test.each([
   ['a hundred networks, for whom somebody is known', (i: number) => `192.0.2.${i}`, true],
 ])('wrong passwords from %s delay somebody elsewhere by a few', async (_, address, isKnown) => {
   await using place = await startPlace()
+  const source = '198.51.100.78'
   const { username, password } = sample.owner
-  const own = place.api(from('198.51.100.78'))
-  if (isKnown) await own.users.login({ body: { username, password } })
+  if (isKnown) await place.api(from(source)).users.login({ body: { username, password } })
   const { leave, all, answered } = strangers(
     place,
     Array.from({ length: 100 }, (_, i) => address(i + 1)),
   )
   await until(() => waitingPasswords() + answered() > 90)
+  const signIn = await nearlySent(place, source)
   const before = answered()
-  expect((await own.users.login({ body: { username, password } })).status).toBe(200)
+  expect(await signIn()).toBe(200)
   expect(answered() - before).toBeLessThan(12)
   leave.abort()
   await all

@@ -17,8 +17,8 @@ import {
 } from '@hawser/ssh'
 import type { SessionHappening } from '../../server/src/domain/sessions/session-events.ts'
 import { sessionPolicy } from '../../server/src/domain/access/session-policy.ts'
-import { channelPolicy } from '../../server/src/gateway/channels.ts'
-import { livePolicy } from '../../server/src/gateway/live-policy.ts'
+import { channelPolicy } from '../../server/src/gateway/channels/channels.ts'
+import { livePolicy } from '../../server/src/gateway/channels/live-policy.ts'
 
 const nothing = (): undefined => undefined
 const noUploads: Partial<Policy> = { uploads: false }
@@ -67,6 +67,7 @@ function door(policy: Partial<Policy> = {}): Door {
         note: nothing,
         held: nothing,
         resumed: nothing,
+        released: nothing,
         shared: () => undefined,
         leave: nothing,
         finish: nothing,
@@ -79,7 +80,6 @@ function door(policy: Partial<Policy> = {}): Door {
       acceptEnv: [],
       closesAtEof: false,
       lostMessage: () => 'lost',
-      shells: new Set(),
       recorder: () => recorder,
       mask: (text) => text,
       policy: livePolicy(sessionPolicy({ ...openPolicy, ...policy })),
@@ -198,7 +198,7 @@ test('a device that speaks SFTP 6 all the same, and one that speaks none, are cu
     await take(far, 9)
     await far.write(Buffer.concat([answer, Buffer.alloc(100)])).catch(nothing)
     expect((await rest(near)).toString().trim()).toBe(
-      'The policy of the namespace restricts transfers, and these bytes are no SFTP that it knows.',
+      'The policy of the namespace restricts transfers, and the SFTP traffic could not be parsed.',
     )
     expect(gate.events.map(({ kind }) => kind)).toContain('unread')
   }

@@ -4,7 +4,7 @@
 import { expect, test, vi } from 'vitest'
 import { sample } from '@hawser/contract/examples'
 import { dialWebSocket } from '@hawser/mux'
-import { mostOfNamespace } from '../../server/src/http/watch.ts'
+import { sessionLimits } from '@hawser/contract/limits'
 import { apiOf, sharedQuarters, terminal } from '../clients/web.ts'
 import { eventually } from '../harness/eventually.ts'
 
@@ -92,6 +92,22 @@ test('a ticket is given to those who may play the recording, and dies with their
   expect(await status(uid, `?ticket=${given}`)).toBe(401)
 })
 
+test('a ticket opens nothing once the role of its holder is too low', async () => {
+  const { namespaces } = quarters().service.rooms.stores
+  const { shell, uid, ticket } = await going()
+  using _ = shell
+  type Held = 'administrator' | 'operator'
+  const { epoch } = (await namespaces.member(sample.tenant, sample.operator.id))!
+  const change = async (before: Held, role: Held) =>
+    namespaces.saveMember(sample.tenant, sample.operator.id, before, { role, epoch })
+  await change('operator', 'administrator')
+  const oskar = await apiOf(quarters(), 'operator')
+  const [first, second] = [await ticket(oskar), await ticket(oskar)]
+  expect(await status(uid, `?ticket=${first}`)).toBe(101)
+  await change('administrator', 'operator')
+  expect(await status(uid, `?ticket=${second}`)).toBe(403)
+})
+
 test('news of others ask nobody for a viewer, and a database that is away shows nobody out', async () => {
   const { service } = quarters()
   const { shell, uid, ticket } = await going()
@@ -140,7 +156,7 @@ test('a namespace has sixty-four live views at a time, and a place that is left 
       )
     // Those that looked whether the session goes on may have been there still.
     expect(open.length).toBeGreaterThan(55)
-    expect(open.length).toBeLessThanOrEqual(mostOfNamespace)
+    expect(open.length).toBeLessThanOrEqual(sessionLimits.views.max)
     expect(new Set(refusals)).toEqual(new Set([429]))
     // Those who come to type have places of their own.
     const { uid } = sessions[0]!

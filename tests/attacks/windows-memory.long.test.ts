@@ -192,7 +192,7 @@ test('many connections hold no more than the process may, and somebody who is re
   clearInterval(timer)
   // Twice the limit, and what is counted before somebody goes.
   expect(most).toBeLessThan(8.1 * MiB)
-  expect(server.endings).toContain('Too much waits here that nobody reads.')
+  expect(server.endings).toContain('Too much unread data is waiting here.')
   for (const rude of attackers) rude[Symbol.dispose]()
   await connection.end()
 })

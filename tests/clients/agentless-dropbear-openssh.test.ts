@@ -61,7 +61,7 @@ test.each([0, 8022])(
     const { status, stdout } = await harbour.ssh(name, 'echo in; exit 3', { password })
     expect([status, stdout.toString()]).toEqual([3, 'in\n'])
     expect((await harbour.ssh(name, 'echo in')).stderr).toContain(
-      'does not take the login key of its namespace',
+      'does not accept the login key of its namespace',
     )
     machine.authorize((await harbour.owner.enrolmentKeys.loginKey()).body.public_key)
     expect((await harbour.ssh(name, 'echo in')).stdout.toString()).toBe('in\n')

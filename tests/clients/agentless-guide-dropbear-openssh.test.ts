@@ -1,6 +1,6 @@
-// The lines of docs/guides/without-an-agent.md and docs/guides/small-devices.md that connect a device, and
-// the one that install.sh prints on a 32-bit machine, run as they stand there: only the names, the key and
-// the ports are those of the test, and the server's host key is taken without asking.
+// The lines of docs/guides/without-an-agent.md that connect a device, and the one that install.sh prints on a
+// 32-bit machine, run as they stand there: only the names, the key and the ports are those of the test, and the
+// server's host key is taken without asking.
 import { readFileSync } from 'node:fs'
 import path from 'node:path'
 import { beforeAll, expect, test } from 'vitest'
@@ -10,8 +10,8 @@ import { opensshMachine, password, sharedHarbour } from './agentless.ts'
 import { watch } from './way.ts'
 
 const harbour = sharedHarbour()
-const guide = (name: string) => async (): Promise<string> =>
-  readFileSync(path.join(import.meta.dirname, '../../docs/guides', name), 'utf8')
+const guide = async (): Promise<string> =>
+  readFileSync(path.join(import.meta.dirname, '../../docs/guides/without-an-agent.md'), 'utf8')
 
 /** What install.sh prints where there is no agent. `linux32` makes the kernel say that it is a 32-bit one. */
 async function printed(): Promise<string> {
@@ -21,11 +21,11 @@ async function printed(): Promise<string> {
 }
 
 const written: Readonly<Record<string, readonly [RegExp, () => Promise<string>]>> = {
-  'by hand, OpenSSH': [/^(ssh -N .+)$/m, guide('without-an-agent.md')],
-  'by hand, Dropbear': [/^(dbclient -N .+)$/m, guide('without-an-agent.md')],
-  'a unit of systemd': [/^ExecStart=\/usr\/bin\/(ssh -N (?:.+\\\n)*.+)$/m, guide('without-an-agent.md')],
-  'a loop': [/^while :; do (dbclient .+); sleep 5; done$/m, guide('without-an-agent.md')],
-  'a loop on OpenWrt': [/^\(while :; do (ssh .+); sleep 5; done\) &$/m, guide('small-devices.md')],
+  'by hand, OpenSSH': [/^(ssh -N .+)$/m, guide],
+  'by hand, Dropbear': [/^(dbclient -N .+)$/m, guide],
+  'a unit of systemd': [/^ExecStart=\/usr\/bin\/(ssh -N (?:.+\\\n)*.+)$/m, guide],
+  'a loop': [/^while :; do (dbclient .+); sleep 5; done$/m, guide],
+  'a loop on OpenWrt': [/^\(while :; do (ssh .+); sleep 5; done\) &$/m, guide],
   'install.sh': [/^ {2}(ssh -N .+)$/m, printed],
 }
 /** What is added so that nothing of this machine is asked or changed. */

@@ -48,7 +48,7 @@ test('a public key of the namespace opens it once the login key is authorized th
   const before = await harbour.ssh(device.name, 'echo in')
   expect([before.status, before.stdout.toString()]).toEqual([255, ''])
   expect(before.stderr).toContain(
-    `harbour.${device.name} does not take the login key of its namespace for olga`,
+    `harbour.${device.name} does not accept the login key of its namespace for olga`,
   )
   // It comes to sshd from its own machine, so nobody else can use the key, even if it were known.
   machine.authorize(`from="127.0.0.1,::1" ${await loginKey()}`)

@@ -47,11 +47,11 @@ test('hawser agents lists them, updates them, and says what it could not do', as
   const said = await desk.hawser(['agents', 'update', 'gantry', 'winch'])
   expect([said.code, said.stdout + said.stderr]).toEqual([
     0,
-    `1 device updates to ${version}; \`hawser agents list\` shows how far they are.\n`,
+    `1 device updates to ${version}; \`hawser agents list\` shows the progress.\n`,
   ])
   expect(await list('--behind')).toMatchObject([{}, { name: 'gantry', state: 'updating' }, {}])
   const again = await desk.hawser(['agents', 'update', '--all'])
-  expect(again.stdout + again.stderr).toContain('No device is behind and can update itself')
+  expect(again.stdout + again.stderr).toContain('No outdated device can update itself')
   expect((await desk.hawser(['agents', 'update'])).code).toBe(2)
 
   const [key] = await runCommand(service.rooms, { words: 'update-key print', given: [] })

@@ -2,7 +2,6 @@
 // one that they opened in a browser.
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { sample } from '@hawser/contract/examples'
-import { Kind } from '@hawser/contract/terminals'
 import { openDesk, type Desk } from '../../cli/test/program.ts'
 import { freePort, keygen } from '../../ssh/test/programs.ts'
 import { eventually, sharedWay } from './way.ts'
@@ -31,7 +30,7 @@ async function leaveBehind(): Promise<string> {
     body: { device: way.agent.uid, username: way.user.name, password: way.user.password },
   })
   using shell = await dial(way.service, body.token)
-  const uid = (await shell.hear(Kind.session)) as string
+  const uid = await shell.hear('session')
   shell.type('unset HISTFILE; PS1="> "; stty -echo; VALUE=kept; echo rea""dy\r')
   await shell.until('ready\r\n')
   shell[Symbol.dispose]()
@@ -60,5 +59,5 @@ test.each([
 test('without a held session it says so', async () => {
   const { code, stderr } = await desk.hawser(['attach'])
   expect(code).not.toBe(0)
-  expect(stderr).toContain('No session of yours is held')
+  expect(stderr).toContain('You have no held session')
 })

@@ -50,10 +50,7 @@ test('the overview has a sentence of its own for each thing, and a thing with a 
   expect(sentences.length).toBeGreaterThan(20)
   expect(sentences.filter(([, sentence]) => !sentence)).toEqual([])
   expect(new Set(sentences.map(([, sentence]) => sentence)).size).toBe(sentences.length)
-  expect(sentences).toContainEqual([
-    'members',
-    'People in the namespace, with their roles, and inviting more.',
-  ])
+  expect(sentences).toContainEqual(['members', 'People in the namespace, their roles and invitations.'])
 
   const { code, stdout: listed } = await desk.hawser(['members'])
   expect(code).toBe(0)
@@ -65,14 +62,14 @@ test('the help of members names commands that exist', async () => {
   const desk = await deskOf(sample.owner)
   const { stdout } = await desk.hawser(['members', '--help'])
   expect(stdout).toMatch(/^People in the namespace.*\n\nUsage: hawser members /)
-  expect(stdout).toMatch(/^ {2}list +Who is in the namespace/m)
+  expect(stdout).toMatch(/^ {2}list +Lists the people in the namespace/m)
   expect(stdout).toMatch(/^ {2}invite +Invites/m)
   const named = [...stdout.matchAll(/`hawser ([a-z -]+)`/g)].map(([, words = '']) => words.split(' '))
   expect(named).toContainEqual(['namespaces', 'add-member'])
   for (const words of named) expect((await desk.hawser([...words, '--help'])).code, words.join(' ')).toBe(0)
   const { stdout: adding } = await desk.hawser(['namespaces', 'add-member', '--help'])
   expect(adding).not.toMatch(/ {2}string$/m)
-  expect(adding).toContain('only a hand-over makes somebody the owner')
+  expect(adding).toContain('only a hand-over changes the owner')
 })
 
 test('leaving asks first, and goes on in another namespace', async () => {
@@ -83,7 +80,7 @@ test('leaving asks first, and goes on in another namespace', async () => {
   const undecided = await desk.hawser(['namespaces', 'leave', 'harbour'])
   expect([undecided.code, undecided.stderr]).toEqual([2, expect.stringContaining('add --yes')])
   const left = await desk.hawser(['namespaces', 'leave', 'harbour', '--yes'])
-  expect([left.code, left.stderr]).toEqual([0, 'You have left harbour. You are in dinghy now.\n'])
+  expect([left.code, left.stderr]).toEqual([0, 'You have left harbour. You are now in dinghy.\n'])
   expect((await desk.hawser(['namespaces'])).stdout).not.toContain('harbour')
   const own = await desk.hawser(['namespaces', 'leave', 'dinghy', '--yes'])
   expect([own.code, own.stderr]).toEqual([
@@ -96,7 +93,7 @@ test('leaving asks first, and goes on in another namespace', async () => {
 test('who is in no other namespace is told to sign in again, and then to choose one', async () => {
   const desk = await deskOf(sample.observer)
   const { code, stderr } = await desk.hawser(['namespaces', 'leave', 'harbour', '--yes'])
-  expect([code, stderr]).toEqual([0, expect.stringContaining('You are in no namespace any more')])
+  expect([code, stderr]).toEqual([0, expect.stringContaining('You have no other namespace')])
   expect((await desk.hawser(['devices'])).code).not.toBe(0)
 
   const again = await deskOf(sample.observer)
@@ -104,7 +101,7 @@ test('who is in no other namespace is told to sign in again, and then to choose 
   const unchosen = await again.hawser(['members'])
   expect([unchosen.code, unchosen.stdout]).toEqual([4, ''])
   expect(unchosen.stderr).toMatch(
-    /^hawser: You are in no namespace\.\nChoose one with `hawser namespaces switch`/,
+    /^hawser: No namespace is selected\.\nChoose one with `hawser namespaces switch`/,
   )
   await again.hawser(['namespaces', 'switch', 'skiff'])
   const { stdout } = await again.hawser(['members'])
@@ -128,7 +125,7 @@ test('an owner hands over with the password, and works on as an administrator', 
   await asked.until(/Password: /)
   asked.type(`${sample.owner.password}\r`)
   expect(await asked.ended).toBe(0)
-  expect(asked.shown()).toContain('adam is the owner of harbour now, and you are an administrator.')
+  expect(asked.shown()).toContain('adam now owns harbour; you are an administrator.')
   const { stdout } = await desk.hawser(['status', '-o', 'json'])
   expect(JSON.parse(stdout)).toMatchObject({ namespace: 'harbour', role: 'administrator' })
 })
@@ -166,7 +163,10 @@ test('an administrator invites, lists and withdraws; the invited person accepts 
     '--days',
     '3',
   ])
-  expect([made.code, made.stderr]).toEqual([0, expect.stringContaining('Give this link to stan@example.com')])
+  expect([made.code, made.stderr]).toEqual([
+    0,
+    expect.stringContaining('Pass this link on to stan@example.com'),
+  ])
   const link = made.stdout.trim()
   expect(link).toMatch(new RegExp(`^${place.url}/invitation#hwn_[a-z2-7]{32}$`))
   expect((await owner.hawser(['invitations'])).stdout).toMatch(/stan@example\.com +operator +olga/)
@@ -179,11 +179,11 @@ test('an administrator invites, lists and withdraws; the invited person accepts 
   expect(wrong.stderr).toContain('for another e-mail address')
   const invited = await deskOf(sample.stranger)
   const cut = await invited.hawser(['invitations', 'accept', link.slice(0, -3)])
-  expect([cut.code, cut.stderr]).toEqual([2, expect.stringContaining('not the whole link')])
+  expect([cut.code, cut.stderr]).toEqual([2, expect.stringContaining('not a complete invitation link')])
   const done = await invited.hawser(['invitations', 'accept', link])
   expect([done.code, done.stderr]).toEqual([
     0,
-    expect.stringContaining('You are a member of harbour now, as operator'),
+    expect.stringContaining('You are now a member of harbour, as operator'),
   ])
   expect((await invited.hawser(['namespaces', 'switch', 'harbour'])).code).toBe(0)
 

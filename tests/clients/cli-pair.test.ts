@@ -27,11 +27,11 @@ const ask = async (hostname: string) => {
 test('on a terminal a person sees what asks, and is asked', async () => {
   const { code } = await ask('pi')
   using refusing = desk.terminal(['devices', 'pair', code])
-  await refusing.until(/Take it in\? \(yes or no\): /)
+  await refusing.until(/Add it\? \(yes or no\): /)
   expect(refusing.shown()).toMatch(/host name +pi/)
   expect(refusing.shown()).toMatch(/asks from +127\.0\.0\.1/)
   expect(refusing.shown()).toMatch(/key +SHA256:/)
-  expect(refusing.shown()).toContain('only if you see this code on a machine of your own')
+  expect(refusing.shown()).toContain('only if you see this code on your own machine')
   expect(refusing.shown()).not.toContain('\u001b[31m12')
   refusing.type('no\r')
   expect(await refusing.ended).toBe(2)
@@ -39,7 +39,7 @@ test('on a terminal a person sees what asks, and is asked', async () => {
   await taking.until(/yes or no/)
   taking.type('yes\r')
   expect(await taking.ended).toBe(0)
-  expect(taking.shown()).toContain('kitchen is in harbour now, accepted.')
+  expect(taking.shown()).toContain('kitchen is now in harbour, accepted.')
 })
 
 test('a script says yes beforehand, and reads the device as JSON; without it nothing is done', async () => {
@@ -55,10 +55,12 @@ test('a script says yes beforehand, and reads the device as JSON; without it not
   const used = await desk.hawser(['devices', 'pair', code, '--yes'])
   expect([used.code, used.stderr]).toEqual([
     5,
-    expect.stringMatching(/it is wrong, used or expired\.\nRun the install line on the device again/),
+    expect.stringMatching(
+      /This code is wrong, already used or expired\.\nRun the install command on the device again/,
+    ),
   ])
   const other = await ask('pi-3')
-  expect((await desk.hawser(['devices', 'pair', other.code, '--refuse'])).stderr).toContain('is refused')
+  expect((await desk.hawser(['devices', 'pair', other.code, '--refuse'])).stderr).toContain('was refused')
 })
 
 test('tokens and rules are made on the command line, and a rule for every network with a warning', async () => {

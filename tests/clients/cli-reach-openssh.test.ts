@@ -75,8 +75,8 @@ describe('hawser ssh', () => {
   })
 
   test.each([
-    ['no device', [], 2, /Which device\?/],
-    ['only options', ['-A', '-o', 'X=y'], 2, /Which device\?/],
+    ['no device', [], 2, /No device given\./],
+    ['only options', ['-A', '-o', 'X=y'], 2, /No device given\./],
     ['an unknown one', ['dinghy'], 5, /There is no device dinghy/],
     ['a pending one', ['buoy'], 1, /buoy is pending.*hawser devices accept buoy/],
   ] as const)('with %s says what to do', async (_, words, code, sentence) => {
@@ -104,7 +104,7 @@ test.each([
   ['a line', { namespace: 'harbour', name: 'a\nProxyCommand x' }],
   ['a token', { namespace: '${HOME}', name: 'a' }],
 ])('a device with %s in its name is not told to ssh', (_, device) => {
-  expect(() => sshidOf('root', device)).toThrow(/no name that ssh can be told/)
+  expect(() => sshidOf('root', device)).toThrow(/is not a valid name for ssh/)
 })
 
 describe('hawser scp', () => {
@@ -122,7 +122,7 @@ describe('hawser scp', () => {
   })
 
   test.each([
-    ['one file', ['a'], 2, /What, and where to\?/],
+    ['one file', ['a'], 2, /Source and target are needed\./],
     ['no device', ['a', './b:c'], 2, /None of these is on a device/],
     ['an unknown device', ['a', 'dinghy:b'], 5, /There is no device dinghy/],
   ] as const)('with %s says what to do', async (_, words, code, sentence) => {
@@ -159,8 +159,8 @@ describe('hawser forward', () => {
     expect(forwardOf(text)).toBe(meant)
   })
 
-  test.each(['', 'http', '8080:', '70000', '1:2:3:4:5', 'a:b'])('%j is no forward', (text) => {
-    expect(() => forwardOf(text)).toThrow(/is no forward/)
+  test.each(['', 'http', '8080:', '70000', '1:2:3:4:5', 'a:b'])('%j is not a forward', (text) => {
+    expect(() => forwardOf(text)).toThrow(/is not a forward/)
   })
 })
 
@@ -200,7 +200,7 @@ describe('hawser config ssh', () => {
     )
     expect(readFileSync(path.join(path.dirname(main), 'hawser.config'), 'utf8')).not.toContain(way.agent.name)
     const wrong = await desk.hawser(['config', 'ssh', '--file', main, '--user', 'a\n  ProxyCommand x'])
-    expect([wrong.code, wrong.stderr]).toEqual([2, expect.stringMatching(/cannot be a user/)])
+    expect([wrong.code, wrong.stderr]).toEqual([2, expect.stringMatching(/is not a valid user/)])
   })
 })
 
@@ -458,11 +458,16 @@ describe('hawser run', () => {
   })
 
   test.each([
-    ['no devices', ['true'], 2, /Which devices\?/],
-    ['no command', ['--all'], 2, /What is missing: <command>/],
+    ['no devices', ['true'], 2, /No devices given/],
+    ['no command', ['--all'], 2, /Missing: <command>/],
     ['a tag that nothing has', ['true', '--tag', 'nothing'], 5, /no accepted device with the tag nothing/],
     ['a device that waits', ['true', '-d', 'buoy'], 1, /buoy is pending and left out/],
-    ['too many at once', ['true', '--all', '--jobs', '1000'], 2, /--jobs is a whole number from 1 to 64/],
+    [
+      'too many at once',
+      ['true', '--all', '--jobs', '1000'],
+      2,
+      /--jobs must be a whole number from 1 to 64/,
+    ],
   ] as const)('with %s says what to do', async (_, words, code, sentence) => {
     const said = await over(words)
     expect([said.code, said.stderr]).toEqual([code, expect.stringMatching(sentence)])

@@ -182,7 +182,7 @@ describe('hawser watch', () => {
     )
     expect(await desk.hawser(['watch', uid])).toMatchObject({
       code: 1,
-      stderr: expect.stringMatching(/is over. Run `hawser play/) as string,
+      stderr: expect.stringMatching(/has ended. Run `hawser play/) as string,
     })
   })
 })

@@ -63,7 +63,7 @@ describe('on a terminal', () => {
       using terminal = desk.terminal(['login', service.url, '-u', sample.careful.username])
       await terminal.until(/Password: /)
       terminal.type(`${sample.careful.password}\r`)
-      await terminal.until(/Code of your second factor: /)
+      await terminal.until(/Second factor code: /)
       terminal.type(`${code}\r`)
       expect(await terminal.ended).toBe(status)
       expect(terminal.shown()).toMatch(status === 0 ? /Signed in/ : /The code is wrong, used or expired/)
@@ -184,7 +184,7 @@ describe('who is not signed in', () => {
     const kept = readFileSync(account(desk), 'utf8')
     writeFileSync(account(desk), kept.replace(/"token": "[^"]+"/, '"token": "eyJ.old.token"'))
     const { code, stderr } = await desk.hawser(['devices'])
-    expect([code, stderr]).toEqual([3, 'hawser: Your sign-in has ended. Run `hawser login`.\n'])
+    expect([code, stderr]).toEqual([3, 'hawser: Your sign-in has expired. Run `hawser login`.\n'])
   })
 
   test('is warned when others can read the tokens, and may sign in anew', async () => {
@@ -248,14 +248,9 @@ describe('a mistake', () => {
     ],
     ['a number that is none', ['sessions', '--page', 'two'], 2, /--page is a whole number, not two/],
     ['a value that the server refuses', ['sessions', '--per-page', '1000'], 2, /per_page/],
-    [
-      'a missing argument',
-      ['devices', 'get'],
-      2,
-      /What is missing: <device>.*\nUsage: hawser devices get <device>/,
-    ],
-    ['a missing option', ['tags', 'rename', 'pier'], 2, /What is missing: --tag/],
-    ['a word too many', ['status', 'quo'], 2, /one word too many: quo/],
+    ['a missing argument', ['devices', 'get'], 2, /Missing: <device>.*\nUsage: hawser devices get <device>/],
+    ['a missing option', ['tags', 'rename', 'pier'], 2, /Missing: --tag/],
+    ['a word too many', ['status', 'quo'], 2, /Unexpected argument: quo/],
     ['no verb where one is needed', ['mfa'], 2, /What shall be done with mfa\?/],
     ['a role that is too low', ['devices', 'accept', 'buoy'], 4, /buoy: Your role.*\nAn administrator/],
     [
@@ -275,7 +270,7 @@ describe('a mistake', () => {
       'a server that nobody runs',
       ['system', 'info', '--server', 'http://127.0.0.1:65500'],
       6,
-      /cannot be reached: nobody listens there/,
+      /cannot be reached: the connection was refused/,
     ],
     [
       'an address that is none',
@@ -284,7 +279,7 @@ describe('a mistake', () => {
       /is not the address of a server/,
     ],
     ['JSON that is none', ['tags', 'rename', 'pier', '--body', '{'], 2, /--body is not JSON/],
-    ['no devices named', ['devices', 'reject'], 2, /Which devices\?/],
+    ['no devices named', ['devices', 'reject'], 2, /No devices given/],
   ] as const)('such as %s is said with what to do, and has its code', async (_, words, code, sentence) => {
     const said = await desk.hawser(words)
     expect({ code: said.code, stdout: said.stdout, stderr: said.stderr }).toEqual({
@@ -300,7 +295,7 @@ describe('a mistake', () => {
     const secure = await desk.hawser(['system', 'info', '--server', `https://${host}`])
     expect([secure.code, secure.stderr]).toEqual([
       6,
-      expect.stringContaining(`it speaks HTTP there, not HTTPS: use http://${host}.`),
+      expect.stringContaining(`it speaks HTTP on this port, not HTTPS: use http://${host}.`),
     ])
     const tls = createTlsServer().listen(0, '127.0.0.1')
     await once(tls, 'listening')
@@ -309,7 +304,7 @@ describe('a mistake', () => {
     tls.close()
     expect([plain.code, plain.stderr]).toEqual([
       6,
-      expect.stringContaining(`if it speaks HTTPS there, use https://127.0.0.1:${port}.`),
+      expect.stringContaining(`if it speaks HTTPS on this port, use https://127.0.0.1:${port}.`),
     ])
   })
 
@@ -319,10 +314,7 @@ describe('a mistake', () => {
     const { port } = gateway.address() as AddressInfo
     const ssh = await desk.hawser(['system', 'info', '--server', `http://127.0.0.1:${port}`])
     gateway.close()
-    expect([ssh.code, ssh.stderr]).toEqual([
-      6,
-      expect.stringContaining('perhaps this is the port for ssh.\n'),
-    ])
+    expect([ssh.code, ssh.stderr]).toEqual([6, expect.stringContaining('which may be the SSH port.\n')])
 
     using where = folder()
     const authority = await makeAuthority(where)
@@ -335,7 +327,7 @@ describe('a mistake', () => {
     secure.close()
     expect([unknown.code, unknown.stderr]).toEqual([
       6,
-      expect.stringMatching(/authority that is not known here\.\n.*NODE_EXTRA_CA_CERTS/),
+      expect.stringMatching(/from an unknown authority\.\n.*NODE_EXTRA_CA_CERTS/),
     ])
   })
 
@@ -367,10 +359,10 @@ test('sessions are listed by their time, by moments and by how long ago they beg
 describe('help', () => {
   test.each([
     [['--help'], /Commands:\n.*login/],
-    [['devices', '--help'], /accept +Lets people reach devices/],
+    [['devices', '--help'], /accept +Accepts devices/],
     [['devices', 'accept', '-h'], /Usage: hawser devices accept \[<device>…\] \[options\]/],
     [['help', 'keys'], /Usage: hawser public-keys <verb>/],
-    [['help', 'exit-codes'], / 3 +nobody is signed in/],
+    [['help', 'exit-codes'], / 3 +not signed in/],
     [['help', 'sessions', 'play'], /Who may: a member with at least the role administrator/],
   ])('%j needs neither a server nor a sign-in', async (words, shown) => {
     using desk = openDesk()

@@ -77,10 +77,8 @@ test('two real agents with one key: few flaps, one line, a mark, and a way out',
   await clone.ended
   const key = path.join(copy, 'device.key')
   const reset = await run(process.execPath, [main, 'reset-identity', '--key', key])
-  expect(reset.stdout.toString(), reset.stderr).toMatch(
-    /the old key is kept at .*device\.key\.old-\d{8}T\d{6}Z/,
-  )
-  expect(reset.stdout.toString()).toContain('restart the agent; it then enrols as a new device')
+  expect(reset.stdout.toString(), reset.stderr).toMatch(/the old key is now .*device\.key\.old-\d{8}T\d{6}Z/)
+  expect(reset.stdout.toString()).toContain('restart the agent; this machine then enrols as a new device')
   expect(existsSync(key)).toBe(false)
   await using another = await startAgent(service, { folder: copy, hostname: 'davit' })
   expect(another.uid).not.toBe(uid)

@@ -69,6 +69,6 @@ test('an administrator finds out who changed what', async () => {
 
   await page.getByLabel('Who', { exact: true }).fill('nobody of that name')
   await page.keyboard.press('Enter')
-  await page.getByText('No entry fits.').waitFor()
+  await page.getByText('No matching entries.').waitFor()
   expect(person.troubles).toEqual([])
 })

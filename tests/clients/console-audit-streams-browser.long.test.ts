@@ -24,7 +24,7 @@ test('an administrator sends the audit log to a webhook', async () => {
   await fill(page, { Name: 'archive', 'URL of the receiver': 'https://10.0.0.1/' })
   await press(page, 'Add the stream')
   await page.getByText('is private or the server', { exact: false }).waitFor()
-  await fill(page, { 'URL of the receiver': webhook.url, 'Certificate of its authority (PEM)': receiverCa })
+  await fill(page, { 'URL of the receiver': webhook.url, 'CA certificate (PEM)': receiverCa })
   await press(page, 'Add the stream')
   const shown = page.getByRole('dialog', { name: 'The secret of archive' })
   secret = (await shown.locator('code').textContent()) ?? ''
@@ -32,23 +32,23 @@ test('an administrator sends the audit log to a webhook', async () => {
   await press(page, 'I have copied it')
 
   await act('Send a test')
-  await told(page, 'archive has taken a test message.')
+  await told(page, 'archive accepted a test message.')
   expect(webhook.taken.some((body) => body.test)).toBe(true)
   await expect.poll(() => webhook.seqs().length).toBeGreaterThan(0)
 
   webhook.answer = (_, response) => response.writeHead(503).end()
   await act('Send a test')
   await told(page, 'The receiver answered with status 503.')
-  await act('Switch off')
+  await act('Disable')
   await row(page, 'archive').getByText('off', { exact: true }).waitFor()
   webhook.answer = undefined
-  await act('Switch on')
+  await act('Enable')
   await row(page, 'archive').getByText('sending', { exact: true }).waitFor()
   // The secret is nowhere any more.
   expect(await page.content()).not.toContain(secret)
 
   await act('Delete …')
   await press(page, 'Delete it')
-  await told(page, 'The stream is deleted.')
+  await told(page, 'The stream was deleted.')
   await row(page, 'archive').waitFor({ state: 'detached' })
 })

@@ -47,9 +47,9 @@ test.each([
     await wellMade(page, 'no customer')
 
     await press(page, 'Begin')
-    await told(page, 'The namespace is a customer now.')
-    await seen(page, 'There is no card yet.')
-    await seen(page, 'A card that can be charged comes first')
+    await told(page, 'The namespace is now registered with the payment provider.')
+    await seen(page, 'No cards yet.')
+    await seen(page, 'A valid card is required first')
     await wellMade(page, 'no card')
 
     // The provider's own pages, where two cards are added.
@@ -64,27 +64,27 @@ test.each([
     await page.goto('/billing')
 
     await page.getByRole('button', { name: 'Make default: Visa ending in 9995' }).click()
-    await told(page, 'Visa ending in 9995 is charged from now on.')
+    await told(page, 'Visa ending in 9995 is now the default card.')
     await wellMade(page, 'cards')
     await press(page, 'Subscribe')
     await told(page, 'Your card has insufficient funds.')
     await page.getByRole('button', { name: 'Make default: Visa ending in 4242' }).click()
-    await told(page, 'Visa ending in 4242 is charged from now on.')
+    await told(page, 'Visa ending in 4242 is now the default card.')
     await page.getByRole('button', { name: 'Remove Visa ending in 9995' }).click()
     await wellMade(page, 'a question')
     await press(page, 'Remove it')
-    await told(page, 'Visa ending in 9995 is removed.')
+    await told(page, 'Visa ending in 9995 was removed.')
     await press(page, 'Subscribe')
-    await told(page, 'The subscription has begun.')
-    await seen(page, 'accepted device, without a limit.')
+    await told(page, 'The subscription has started.')
+    await seen(page, 'accepted device, no limit.')
     await seen(page, /paid until \w+ \d+, \d+/)
     await row(page, '$5.00').getByText('paid', { exact: true }).waitFor()
     await wellMade(page, 'subscribed')
 
     for (const [status, words] of [
-      ['past_due', 'payment is late'],
+      ['past_due', 'payment overdue'],
       ['paused', 'paused'],
-      ['unpaid', 'An invoice is open.'],
+      ['unpaid', 'An invoice is unpaid.'],
     ] as const) {
       const [subscription] = stripe.kept.subscription.values()
       subscription!['status'] = status
@@ -103,7 +103,7 @@ test.each([
     await wellMade(page, 'away')
     stripe.well()
     await press(page, 'Try again')
-    await seen(page, 'An invoice is open.')
+    await seen(page, 'An invoice is unpaid.')
 
     expect(new Set(person.refusals)).toEqual(
       new Set([
@@ -130,17 +130,17 @@ test('when a subscription has ended the owner chooses which devices stay; others
     reducedMotion: 'reduce',
   })
   const { page } = person
-  await page.getByRole('alert').getByText('The namespace has 5 devices and 3 are free').waitFor()
+  await page.getByRole('alert').getByText('The namespace has 5 devices, but only 3 are free').waitFor()
   await wellMade(page, 'overview')
-  await page.getByRole('link', { name: 'Choose which ones stay, or subscribe' }).click()
-  await heading(page, 'More devices than are free')
+  await page.getByRole('link', { name: 'Choose which devices stay, or subscribe' }).click()
+  await heading(page, 'Over the free device limit')
   await seen(page, 'ended')
   await wellMade(page, 'over the limit')
 
   await press(page, 'Choose devices …')
   const dialog = page.getByRole('dialog', { name: 'Choose the devices that stay' })
   const box = (name: string) => dialog.getByRole('checkbox', { name: new RegExp(`^${name} `) })
-  await seen(page, '1 of 3 chosen: crane-1')
+  await seen(page, '1 of 3 selected: crane-1')
   expect(await box('crane-1').isChecked(), 'the most used is proposed').toBe(true)
   await box('tug').check()
   await box('ferry').check()
@@ -154,15 +154,15 @@ test('when a subscription has ended the owner chooses which devices stay; others
   await box('crane-1').uncheck()
   for (const name of ['tug', 'dredger']) await box(name).check()
   await press(page, 'Keep 2 devices')
-  await told(page, 'The other devices wait now.')
+  await told(page, 'The other devices are now waiting.')
   await seen(page, 'accepted, 3 are free.')
   const kept = (await place.owner.devices.list({ query: { status: 'accepted' } })).body
   expect(kept.map(({ name }) => name).toSorted()).toEqual(['dredger', 'tug'])
 
   // Paying again lifts the limit.
   await press(page, 'Subscribe')
-  await told(page, 'The subscription has begun.')
-  await seen(page, 'accepted devices, without a limit.')
+  await told(page, 'The subscription has started.')
+  await seen(page, 'accepted devices, no limit.')
   expect(person.refusals).toEqual([])
   expect(person.troubles).toEqual([])
 })
@@ -174,10 +174,7 @@ test('a member who is not the owner reads why nobody gets in, and has no page fo
   await lapse(place)
   await using person = await visitAs(sample.operator, browser, place)
   const { page } = person
-  await page
-    .getByRole('alert')
-    .getByText('Its owner has to choose which ones stay, or to subscribe.')
-    .waitFor()
+  await page.getByRole('alert').getByText('Its owner must choose which devices stay, or subscribe.').waitFor()
   expect(await page.getByRole('link', { name: 'Billing' }).count()).toBe(0)
   await goTo(page, 'Devices')
   await page.getByRole('link', { name: 'Waiting' }).click()

@@ -1,7 +1,7 @@
 // The console in a real browser: from the empty server to the daily work, as people do it. Every test ends
 // with the list of what the server refused, which it provoked itself, and with no trouble: no error in a
 // script, nothing stopped by the policy, no request to anybody else. How every page looks and reads is in
-// console-look-browser.test.ts.
+// console-look-browser.long.test.ts.
 import { expect, test } from 'vitest'
 import { ApiError } from '@hawser/contract/client'
 import { sample } from '@hawser/contract/examples'
@@ -39,7 +39,7 @@ test('the first person sets the server up, sees a device arrive, lets it in, sig
   // Nobody is signed in, and nobody could be.
   await page.goto('/')
   await page.waitForURL('**/login')
-  await seen(page, 'This server has no user yet.')
+  await seen(page, 'This server has no users yet.')
 
   await page.goto(`/setup?code=${code}`)
   await heading(page, 'Welcome aboard')
@@ -87,10 +87,10 @@ test('the first person sets the server up, sees a device arrive, lets it in, sig
     '00:00:5e:00:53:21',
     '<img src=x onerror="document.title=1">Linux',
   )
-  await seen(page, 'It has connected.')
+  await seen(page, 'The device has connected.')
   await seen(page, '<img src=x onerror="document.title=1">Linux')
   await press(page, 'Accept buoy')
-  await told(page, 'buoy is accepted.')
+  await told(page, 'buoy was accepted.')
   expect((await service.api({ token }).devices.get({ params: { uid } })).body.status).toBe('accepted')
 
   await page.getByRole('link', { name: 'buoy', exact: true }).click()
@@ -114,7 +114,7 @@ test('the first person sets the server up, sees a device arrive, lets it in, sig
 
   // The link has done its work.
   await page.goto(`/setup?code=${code}`)
-  await seen(page, 'This server is set up already.')
+  await seen(page, 'This server is already set up.')
 
   expect(person.refusals).toEqual(['400 /api/setup', '401 /api/login'])
   expect(person.troubles).toEqual([])
@@ -134,7 +134,7 @@ test('a set-up code that is not the newest is told, and can be typed instead', a
     Password: 'lighthouse',
   })
   await press(page, 'Set up this server')
-  await page.getByRole('alert').getByText('This set-up code is wrong, or not the newest').waitFor()
+  await page.getByRole('alert').getByText('This set-up code is wrong or outdated').waitFor()
   await fill(page, { 'Set-up code': code! })
   await press(page, 'Set up this server')
   await heading(page, 'sam-sailor')
@@ -151,16 +151,16 @@ test('an owner names and tags a device, and gives access with a public key, a ru
 
   await goTo(page, 'Devices')
   await choose(page, 'More for crane-1', 'Rename …')
-  await fill(page, { 'Name of the device': 'no spaces' })
+  await fill(page, { 'Device name': 'no spaces' })
   await press(page, 'Rename')
-  expect(await complaint(page, 'Name of the device')).toMatch('letters, digits, dashes')
-  await fill(page, { 'Name of the device': 'gantry' })
+  expect(await complaint(page, 'Device name')).toMatch('letters, digits, dashes')
+  await fill(page, { 'Device name': 'gantry' })
   await press(page, 'Rename')
   await row(page, 'gantry').waitFor()
   await choose(page, 'More for gantry', 'Tags …')
   await fill(page, { Tags: 'north tall' })
   await press(page, 'Save the tags')
-  await told(page, 'The tags of gantry are changed.')
+  await told(page, 'The tags of gantry were changed.')
   expect((await api.devices.get({ params: { uid: sample.device } })).body).toMatchObject({
     name: 'gantry',
     tags: ['north', 'tall'],
@@ -170,7 +170,7 @@ test('an owner names and tags a device, and gives access with a public key, a ru
   await page.waitForURL('**/devices?tag=tall')
   await row(page, 'gantry').waitFor()
   await field(page, 'Search').fill('winch')
-  await seen(page, 'No device fits what you look for.')
+  await seen(page, 'No devices match your search.')
   await press(page, 'Show all')
   await row(page, 'gantry').waitFor()
 
@@ -193,16 +193,16 @@ test('an owner names and tags a device, and gives access with a public key, a ru
 
   await goTo(page, 'Firewall rules')
   await press(page, 'Add a rule')
-  await field(page, 'What it does').selectOption('deny')
+  await field(page, 'Action').selectOption('deny')
   await fill(page, { Priority: '7', 'Source address': '^192\\.0\\.2\\.' })
   await press(page, 'Add the rule')
-  await told(page, 'The rule is added.')
+  await told(page, 'The rule was added.')
   await seen(page, 'from ^192\\.0\\.2\\. · priority 7')
   const { body: rules } = await api.firewall.list({ query: { per_page: 100 } })
   const rule = rules.find(({ priority }) => priority === 7)
   expect(rule).toMatchObject({ action: 'deny', active: true, filter: { hostname: '.*' }, username: '.*' })
-  await choose(page, `More for rule ${rule!.id}`, 'Switch off')
-  await told(page, 'The rule is switched off.')
+  await choose(page, `More for rule ${rule!.id}`, 'Disable')
+  await told(page, 'The rule was disabled.')
   expect((await api.firewall.get({ params: { id: rule!.id } })).body.active).toBe(false)
 
   await goTo(page, 'Audit log')
@@ -211,12 +211,12 @@ test('an owner names and tags a device, and gives access with a public key, a ru
   await seen(page, 'A firewall rule changed')
 
   await goTo(page, 'API keys')
-  await press(page, 'Make an API key')
+  await press(page, 'Create an API key')
   await fill(page, { Name: sample.apiKeyName })
-  await press(page, 'Make the key')
-  await page.getByRole('alert').getByText('A key with this name exists already.').waitFor()
+  await press(page, 'Create the key')
+  await page.getByRole('alert').getByText('A key with this name already exists.').waitFor()
   await fill(page, { Name: 'nightly' })
-  await press(page, 'Make the key')
+  await press(page, 'Create the key')
   const shown = page.getByRole('dialog', { name: 'The key nightly' })
   const key = (await shown.locator('pre').textContent()) ?? ''
   expect((await service.api({ apiKey: key }).devices.list({})).total).toBe(2)
@@ -232,13 +232,13 @@ test('an owner names and tags a device, and gives access with a public key, a ru
   await press(page, 'Add a member')
   await fill(page, { 'Username or e-mail': 'nobody-here' })
   await press(page, 'Add the member')
-  await page.getByRole('alert').getByText('There is no confirmed account with this name').waitFor()
+  await page.getByRole('alert').getByText('No confirmed account with this name exists').waitFor()
   await fill(page, { 'Username or e-mail': sample.stranger.username })
   await field(page, 'Role').selectOption('operator')
   await press(page, 'Add the member')
   await row(page, 'stan').waitFor()
   await field(page, 'Role of stan').selectOption('administrator')
-  await told(page, 'stan is administrator now.')
+  await told(page, 'stan is now administrator.')
   const { body: namespace } = await api.namespaces.get({ params: { tenant: sample.tenant } })
   expect(namespace.members.find(({ username }) => username === 'stan')?.role).toBe('administrator')
   expect(await page.getByLabel('Role of olga').count(), 'nobody manages an owner').toBe(0)
@@ -246,7 +246,7 @@ test('an owner names and tags a device, and gives access with a public key, a ru
   await goTo(page, 'Sessions')
   await press(page, 'Close the session of root on gantry')
   await press(page, 'Close it')
-  await told(page, 'The session is closed.')
+  await told(page, 'The session was closed.')
   expect((await api.sessions.get({ params: { uid: sample.session } })).body.active).toBe(false)
 
   expect(person.refusals).toEqual([
@@ -264,13 +264,13 @@ test('a person switches the second factor on, signs in with it, and off again wi
   const { page } = person
   await choose(page, /: profile and more$/, 'Profile and second factor')
   await heading(page, 'Profile')
-  await seen(page, 'It needs a recovery e-mail')
-  expect(await page.getByRole('button', { name: 'Switch it on' }).count()).toBe(0)
+  await seen(page, 'It requires a recovery e-mail')
+  expect(await page.getByRole('button', { name: 'Turn it on' }).count()).toBe(0)
   await fill(page, { 'Recovery e-mail': 'vera@example.org', 'Your name': 'Vera' })
   await press(page, 'Save the profile')
-  await told(page, 'Your profile is saved.')
+  await told(page, 'Your profile was saved.')
 
-  await press(page, 'Switch it on')
+  await press(page, 'Turn it on')
   await page.getByRole('img', { name: 'QR code with the secret' }).waitFor()
   const secret = (await page.locator('pre').first().textContent()) ?? ''
   const codes = await page
@@ -280,37 +280,37 @@ test('a person switches the second factor on, signs in with it, and off again wi
   expect(codes).toHaveLength(6)
   const right = world.totp(secret)
   await fill(page, { Code: right === '000000' ? '000001' : '000000' })
-  await press(page, 'Switch it on')
+  await press(page, 'Turn it on')
   await page.getByRole('alert').getByText('The code is wrong, used or expired.').waitFor()
   await fill(page, { Code: world.totp(secret) })
-  await press(page, 'Switch it on')
-  await told(page, 'The second factor is on.')
+  await press(page, 'Turn it on')
+  await told(page, 'The second factor was turned on.')
 
   await signOut(page)
   await signIn(page, sample.observer)
   await heading(page, 'Second factor')
   service.clock.forward(60_000)
   await fill(page, { Code: world.totp(secret) })
-  await press(page, 'Go on')
+  await press(page, 'Continue')
   await heading(page, sample.namespace)
 
   await page.goto('/profile')
   await fill(page, { 'Code or recovery code': codes[0]! })
-  await press(page, 'Switch it off')
-  await told(page, 'The second factor is off.')
+  await press(page, 'Turn it off')
+  await told(page, 'The second factor was turned off.')
   expect((await service.api({ token: await tokenOf(page) }).users.refresh({})).body).toMatchObject({
     mfa: false,
     name: 'Vera',
   })
 
-  await fill(page, { 'Present password': 'wrong-one', 'New password': 'a-new-rope' })
+  await fill(page, { 'Current password': 'wrong-one', 'New password': 'a-new-rope' })
   await press(page, 'Change the password')
-  await seen(page, 'This is not your present password.')
-  await fill(page, { 'Present password': sample.observer.password })
+  await seen(page, 'This is not your current password.')
+  await fill(page, { 'Current password': sample.observer.password })
   await press(page, 'Change the password')
   await told(
     page,
-    'Your password is changed. All other sign-ins have ended; this one goes on for 72 hours at most.',
+    'Your password was changed. All other sign-ins have ended; this one stays valid for at most 72 hours.',
   )
   await page.goto('/')
   await heading(page, sample.namespace)
@@ -327,11 +327,11 @@ test('an operator rejects a device after a question, and gives a new one its own
   await enrol(service, sample.tenant, 'crane-1', '00:00:5e:00:53:31')
   await using person = await visitAs(sample.operator, browser, service)
   const { page } = person
-  const waiting = page.getByRole('region', { name: 'Waiting to be let in' })
+  const waiting = page.getByRole('region', { name: 'Waiting to be accepted' })
   await waiting.getByRole('button', { name: 'Accept crane-1' }).click()
-  await page.getByRole('dialog', { name: 'This name is in use' }).waitFor()
-  expect(await field(page, 'Name of the device').inputValue()).toBe('crane-1-2')
-  await fill(page, { 'Name of the device': 'crane-2' })
+  await page.getByRole('dialog', { name: 'This name is already in use' }).waitFor()
+  expect(await field(page, 'Device name').inputValue()).toBe('crane-1-2')
+  await fill(page, { 'Device name': 'crane-2' })
   await press(page, 'Rename and accept')
   await goTo(page, 'Devices')
   await row(page, 'crane-2').waitFor()
@@ -373,11 +373,11 @@ test('whoever accepts a device is told before and afterwards which one it replac
   const { page } = person
   await page.goto('/devices?status=pending')
   await row(page, 'anew').getByText('would replace crane-1').waitFor()
-  await field(page, 'Choose all').check()
+  await field(page, 'Select all').check()
   await press(page, 'Accept 4 devices')
   await told(page, /^3 of 4 could not be accepted: /)
   for (const name of ['anew', 'agent-1', 'agent-2'])
-    expect(await field(page, `Choose ${name}`).isChecked()).toBe(true)
+    expect(await field(page, `Select ${name}`).isChecked()).toBe(true)
 
   await press(page, 'Accept anew')
   const question = page.getByRole('alertdialog', { name: 'Replace crane-1?' })
@@ -387,7 +387,7 @@ test('whoever accepts a device is told before and afterwards which one it replac
   expect((await api.devices.get({ params: { uid: sample.device } })).body.status).toBe('accepted')
   await press(page, 'Accept anew')
   await question.getByRole('button', { name: 'Replace crane-1' }).click()
-  await told(page, 'anew is accepted and has replaced crane-1.')
+  await told(page, 'anew was accepted and replaced crane-1.')
   await expect(api.devices.get({ params: { uid: sample.device } })).rejects.toMatchObject({ status: 404 })
   expect(person.refusals).toEqual([])
   expect(person.troubles).toEqual([])
@@ -409,12 +409,12 @@ test('many devices are let in at once, and the one that is refused stays chosen 
     'crane-1',
     'pump-11',
   ])
-  await field(page, 'Choose all').check()
-  await field(page, 'Choose buoy').uncheck()
+  await field(page, 'Select all').check()
+  await field(page, 'Select buoy').uncheck()
   await press(page, 'Accept 22 devices')
   await told(page, /^1 of 22 could not be accepted: crane-1: /)
-  expect(await field(page, 'Choose crane-1').isChecked()).toBe(true)
-  expect(await field(page, 'Choose buoy').isChecked()).toBe(false)
+  expect(await field(page, 'Select crane-1').isChecked()).toBe(true)
+  expect(await field(page, 'Select buoy').isChecked()).toBe(false)
   const { total } = await service
     .api({ token: await tokenOf(page) })
     .devices.list({ query: { status: 'accepted' } })
@@ -438,14 +438,14 @@ test('an observer sees everything and finds nothing to change it with', async ()
     ['/api-keys', sample.apiKeyName],
     ['/connectors', 'engine.invalid:2375'],
     ['/settings', 'olga'],
-    ['/audit', 'Administrators of the namespace see the audit log.'],
+    ['/audit', 'Only administrators of the namespace can see the audit log.'],
   ] as const) {
     await page.goto(address)
     await page.getByRole('main').getByText(sign).first().waitFor()
     const buttons = await page.getByRole('main').getByRole('button').allTextContents()
     const allowed = [
       'Copy',
-      'Copy SSH line',
+      'Copy SSH command',
       // Of a device that is offline.
       ' Terminal',
       // The menu of a row.
@@ -461,12 +461,12 @@ test('an observer sees everything and finds nothing to change it with', async ()
   }
   await goTo(page, 'Devices')
   await press(page, 'More for crane-1')
-  expect(await page.getByRole('menuitem').allTextContents()).toEqual(['Copy SSH line'])
+  expect(await page.getByRole('menuitem').allTextContents()).toEqual(['Copy SSH command'])
   expect(await page.getByRole('checkbox').count()).toBe(0)
   await page.keyboard.press('Escape')
   await goTo(page, 'Connectors')
   await press(page, 'More for engine.invalid:2375')
-  expect(await page.getByRole('menuitem').allTextContents()).toEqual(['What the engine says …'])
+  expect(await page.getByRole('menuitem').allTextContents()).toEqual(['Engine details …'])
   expect(await page.getByRole('link', { name: 'Billing' }).count()).toBe(0)
   expect(person.refusals).toEqual([])
   expect(person.troubles).toEqual([])
@@ -489,7 +489,7 @@ test('an operator who becomes an observer while looking loses the buttons, and a
   await owner.namespaces.removeMember({ params })
   await lookAgain(page)
   await page.waitForURL('**/login')
-  await seen(page, 'Your sign-in has ended.')
+  await seen(page, 'Your sign-in has expired.')
   await signIn(page, sample.operator)
   await heading(page, 'Welcome, oskar')
   expect(person.troubles).toEqual([])
@@ -510,7 +510,7 @@ test('a member of two namespaces changes between them, and goes to a device by t
   await heading(page, 'elsewhere')
   await seen(page, 'Signed in as olga, observer of this namespace')
   await page.keyboard.press('Control+k')
-  await page.getByRole('searchbox', { name: 'Page, thing or action' }).waitFor()
+  await page.getByRole('searchbox', { name: 'Page, item or action' }).waitFor()
   await page.keyboard.type('ump-7')
   await page.getByRole('menuitem', { name: /^pump-77/ }).waitFor()
   await page.keyboard.press('ArrowDown')
@@ -537,7 +537,7 @@ test.each([
   await page.addInitScript(before)
   await page.goto('/login')
   await signIn(page, sample.observer)
-  await press(page, 'Copy SSH line crane-1')
+  await press(page, 'Copy SSH command for crane-1')
   await told(page, 'Copied.')
   await signOut(page)
   await page.waitForURL('**/login')

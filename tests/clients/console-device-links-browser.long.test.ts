@@ -11,7 +11,7 @@ import { field, fill, goTo, press, seen, signIn, signOut, visitAs } from './cons
 
 const browser = sharedBrowser()
 
-const grace = 'Seconds that sessions wait for a device whose connection is lost'
+const grace = 'Seconds to hold sessions when a device disconnects'
 
 test('an owner says how long sessions wait, and a member who may not change it reads it', async () => {
   await using service = await startService()
@@ -34,7 +34,7 @@ test('an owner says how long sessions wait, and a member who may not change it r
   await signOut(page)
   await signIn(page, sample.observer)
   await goTo(page, 'Settings and members')
-  await seen(page, 'sessions wait 90 seconds for it')
+  await seen(page, 'its sessions are held for 90 seconds')
   await service.rooms.stores.namespaces.save(sample.tenant, { reconnect_grace_s: 0 })
   await page.reload()
   await seen(page, 'sessions end with it')
@@ -50,10 +50,10 @@ test('the page of a device shows its pings, its bytes by day and its budget', as
   const { page } = person
   await goTo(page, 'Devices')
   await page.getByRole('link', { name: 'crane-1', exact: true }).click()
-  await seen(page, 'every 240 s when nobody is connected')
+  await seen(page, 'every 240 s while nobody is connected')
   const panel = page.getByRole('region', { name: 'Data' })
-  await panel.getByText('It has used nothing in the last 30 days.').waitFor()
-  await panel.getByText('0 bytes of 1.0 GB in this month').waitFor()
+  await panel.getByText('It used no data in the last 30 days.').waitFor()
+  await panel.getByText('0 bytes of 1.0 GB this month').waitFor()
 
   const day = (ago: number) => new Date(service.clock.now() - ago * 86_400_000).toISOString().slice(0, 10)
   const uid = sample.device
@@ -63,10 +63,10 @@ test('the page of a device shows its pings, its bytes by day and its budget', as
   ])
   await api.budgets.update({ params: { id: sample.budget }, body: { bytes: 1_000_000 } })
   await page.reload()
-  await panel.getByText(/of 1\.0 MB in this month/).waitFor()
+  await panel.getByText(/of 1\.0 MB this month/).waitFor()
   await panel.getByText('used up').waitFor()
   await panel.getByText('In the last 30 days 2.7 MB: 2.7 MB in sessions, 50.0 kB idle.').waitFor()
-  const bars = panel.getByRole('img', { name: 'Bytes a day; 2.7 MB on the day that used most.' })
+  const bars = panel.getByRole('img', { name: 'Bytes per day; 2.7 MB on the busiest day.' })
   await bars.waitFor()
   expect(await bars.locator('rect').count()).toBe(4)
   await panel.getByText('Day by day').click()

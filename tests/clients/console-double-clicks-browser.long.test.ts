@@ -52,14 +52,14 @@ test('every press of a button that waits for its answer is one call', async () =
 
   await goTo(page, 'Billing')
   const begun = await during(() => pressOften(page, 'Begin'))
-  await told(page, 'The namespace is a customer now.')
+  await told(page, 'The namespace is now registered with the payment provider.')
   expect(begun).toEqual(['POST /api/billing/customer'])
 
   for (const id of [stripe.card('good'), stripe.card('poor')])
     await place.owner.billing.attachPaymentMethod({ body: { id } })
   await page.reload()
   const poor = await during(() => pressOften(page, 'Make default: Visa ending in 9995'))
-  await told(page, 'Visa ending in 9995 is charged from now on.')
+  await told(page, 'Visa ending in 9995 is now the default card.')
   expect(poor).toHaveLength(1)
 
   // A refused one can be tried again.
@@ -67,15 +67,15 @@ test('every press of a button that waits for its answer is one call', async () =
   await told(page, 'Your card has insufficient funds.')
   expect(refused).toEqual(['POST /api/billing/subscription'])
   await press(page, 'Make default: Visa ending in 4242')
-  await told(page, 'Visa ending in 4242 is charged from now on.')
+  await told(page, 'Visa ending in 4242 is now the default card.')
   const subscribed = await during(() => pressOften(page, 'Subscribe'))
-  await told(page, 'The subscription has begun.')
+  await told(page, 'The subscription has started.')
   expect(subscribed).toEqual(['POST /api/billing/subscription'])
   expect(stripe.kept.subscription.size).toBe(1)
 
   await page.goto('/devices?status=pending')
   const accepted = await during(() => pressOften(page, 'Accept buoy'))
-  await told(page, 'buoy is accepted.')
+  await told(page, 'buoy was accepted.')
   expect(accepted).toEqual([`PATCH /api/devices/${sample.pendingDevice}/accept`])
 
   await goTo(page, 'Settings and members')
@@ -84,7 +84,7 @@ test('every press of a button that waits for its answer is one call', async () =
   const invited = await during(() => pressOften(page, 'Invite'))
   await told(page, 'An invitation is on its way to nadia@corp.example.')
   expect(invited).toHaveLength(1)
-  const again = await during(() => pressOften(page, 'Send again the invitation of nadia@corp.example'))
+  const again = await during(() => pressOften(page, 'Resend the invitation for nadia@corp.example'))
   await lookAgain(page)
   expect(again).toHaveLength(1)
   expect(person.troubles).toEqual([])
@@ -100,10 +100,10 @@ test('Enter twice in a form is one call', async () => {
   }
 
   await goTo(page, 'API keys')
-  await press(page, 'Make an API key')
+  await press(page, 'Create an API key')
   await fill(page, { Name: 'once' })
   const made = await during(() => enterTwice('Name'))
-  await told(page, 'The key once is made.')
+  await told(page, 'The key once was created.')
   expect(made).toEqual(['POST /api/namespaces/api-key'])
   await press(page, 'I have copied it')
 
@@ -111,7 +111,7 @@ test('Enter twice in a form is one call', async () => {
   await page.getByRole('menuitem', { name: 'New namespace …' }).click()
   await fill(page, { Name: 'single' })
   const created = await during(() => enterTwice('Name'))
-  await told(page, 'You are in single now.')
+  await told(page, 'You are now in single.')
   expect(created).toEqual(['POST /api/namespaces'])
   expect(person.troubles).toEqual([])
 })

@@ -24,7 +24,7 @@ test('an administrator adds an enrolment key, reads the lines, and deletes it ag
   const { page } = person
   await seen(page, `ssh -N -R 0:localhost:22 -p 2222 -i <enrolment key> ${sample.tenant}.<name>@hawser.test`)
   // The page says for which machines there is no agent, and what works there, as install.sh does.
-  await seen(page, /There is no agent for 32-bit systems .* for musl \(Alpine, OpenWrt\)/)
+  await seen(page, /The agent does not run on 32-bit systems .* musl \(Alpine, OpenWrt\)/)
   await seen(
     page,
     `SHELLHUB_SERVER_ADDRESS=http://hawser.test SHELLHUB_TENANT_ID=${sample.tenant} SHELLHUB_PRIVATE_KEY=/etc/shellhub.key ./shellhub-agent`,
@@ -41,7 +41,7 @@ test('an administrator adds an enrolment key, reads the lines, and deletes it ag
   const { type, blob } = generatePrivateKey()
   await fill(page, { 'Public key': publicKeyLine(type, blob) })
   await press(page, 'Add the key')
-  await told(page, 'The enrolment key boilers is added.')
+  await told(page, 'The enrolment key boilers was added.')
   await row(page, 'boilers').waitFor()
 
   await using other = await visitToAdd(sample.observer)
@@ -51,12 +51,12 @@ test('an administrator adds an enrolment key, reads the lines, and deletes it ag
 
   await press(page, 'Delete boilers')
   await press(page, 'Delete it')
-  await told(page, 'The enrolment key boilers is deleted.')
+  await told(page, 'The enrolment key boilers was deleted.')
   await row(page, 'boilers').waitFor({ state: 'detached' })
 })
 
 test('a person who opened the console as localhost is told that other machines cannot use the lines', async () => {
-  const hint = /which on any other machine is that machine itself/
+  const hint = /which only works on this machine/
   await using known = await visitToAdd(sample.administrator)
   await seen(known.page, `curl -fsSL 'http://hawser.test/install.sh' | sh`)
   expect(await known.page.getByText(hint).count()).toBe(0)

@@ -141,11 +141,11 @@ test('the table of roles is German, and is searched in German', async () => {
   const { page } = person
   await signedInTo(page, place)
   await page.goto('/roles')
-  await page.getByLabel('Suchen, was jemand tun möchte').fill('widerruft ein aufnahme')
+  await page.getByLabel('Nach einer Aktion suchen').fill('widerruft ein aufnahme')
   await page.getByRole('rowheader', { name: 'Aufnahme-Token löschen' }).waitFor()
   expect(await page.getByRole('rowheader').count()).toBe(1)
-  await page.getByLabel('Suchen, was jemand tun möchte').fill('revokes an enrolment')
-  await page.getByText('Nichts, was Mitglieder tun, heißt so.').waitFor()
+  await page.getByLabel('Nach einer Aktion suchen').fill('revokes an enrolment')
+  await page.getByText('Keine Aktionen entsprechen Ihrer Suche.').waitFor()
 })
 
 test.each([1280, 390])(

@@ -32,7 +32,7 @@ test('an administrator invites two people by e-mail, who come in', async () => {
     await row(page, email).getByText(`${role}, invited by adam, until`).waitFor()
   }
   const link = await linkTo(service, 'nadia@corp.example')
-  await press(page, 'Send again the invitation of nadia@corp.example')
+  await press(page, 'Resend the invitation for nadia@corp.example')
   const fresh = await linkTo(service, 'nadia@corp.example', 1)
 
   await using newcomer = await visit(browser, service)
@@ -54,16 +54,16 @@ test('an administrator invites two people by e-mail, who come in', async () => {
   await newcomer.page.goto(stans)
   await seen(newcomer.page, 'You are signed in as nadia, with another address.')
   expect(await newcomer.page.getByRole('button', { name: 'Accept the invitation' }).count()).toBe(0)
-  await press(newcomer.page, 'Sign in as somebody else')
+  await press(newcomer.page, 'Sign in as someone else')
   await signIn(newcomer.page, sample.stranger)
   await heading(newcomer.page, 'You are invited to harbour')
   await press(newcomer.page, 'Accept the invitation')
   await heading(newcomer.page, sample.namespace)
   expect((await stores.namespaces.member(sample.tenant, sample.stranger.id))?.role).toBe('observer')
 
-  await press(page, `Withdraw the invitation of ${sample.memberInvitation.email}`)
-  await told(page, `The invitation of ${sample.memberInvitation.email} is withdrawn.`)
-  await seen(page, 'Nobody is invited at the moment.')
+  await press(page, `Withdraw the invitation for ${sample.memberInvitation.email}`)
+  await told(page, `The invitation for ${sample.memberInvitation.email} was withdrawn.`)
+  await seen(page, 'No open invitations.')
 })
 
 test('without a mail server the link is shown once, to be passed on', async () => {
@@ -78,11 +78,11 @@ test('without a mail server the link is shown once, to be passed on', async () =
   await heading(page, `The link for ${sample.stranger.email}`)
   const link = (await page.getByRole('dialog').locator('code').textContent()) ?? ''
   expect(link).toMatch(new RegExp(`^${service.url}/invitation#hwn_`))
-  await press(page, 'I have it')
+  await press(page, 'I have copied it')
   await using invited = await visit(browser, service)
   await invited.page.goto(link)
   // The page does not know whether there is an account with this address, and offers both ways.
-  await seen(invited.page, 'Make an account for this address:')
+  await seen(invited.page, 'Create an account for this address:')
   await press(invited.page, 'I have an account')
   await signIn(invited.page, sample.stranger)
   await press(invited.page, 'Accept the invitation')

@@ -108,7 +108,7 @@ test.each(['light', 'dark'] as const)('the invitation to a session passes axe, %
   const { page } = person
   await signedInTo(page, place)
   for (const [address, heading] of [
-    ['/join', 'This link is not whole'],
+    ['/join', 'This link is not complete'],
     ['/join#hwi_x', 'You are invited to a session'],
   ] as const) {
     await page.goto(address)
@@ -134,7 +134,7 @@ test('dialogs, menus and the palette pass axe and fit a phone, and Escape closes
     ['/devices', () => press(page, 'Views')],
     ['/public-keys', () => press(page, 'Add a public key')],
     ['/firewall', () => press(page, 'Add a rule')],
-    ['/api-keys', () => press(page, 'Make an API key')],
+    ['/api-keys', () => press(page, 'Create an API key')],
     ['/settings', () => press(page, 'Add a member')],
     ['/connectors', () => press(page, 'Add a connector')],
     ['/audit', () => press(page, 'Add a stream')],
@@ -161,12 +161,12 @@ test('colours are chosen in the menu, and the choice outlasts the visit', async 
   const { page } = person
   await signedInTo(page, place)
   await page.goto('/')
-  await choose(page, /: profile and more$/, 'Dark colours')
+  await choose(page, /: profile and more$/, 'Dark theme')
   expect((await facts(page)).ground).toBe('rgb(12, 21, 25)')
   await page.reload()
   await page.getByRole('heading', { level: 1 }).waitFor()
   expect((await facts(page)).ground).toBe('rgb(12, 21, 25)')
-  await choose(page, /: profile and more$/, 'Colours of the system')
+  await choose(page, /: profile and more$/, 'System theme')
   expect((await facts(page)).ground).toBe('rgb(245, 247, 248)')
   expect(person.troubles).toEqual([])
 })

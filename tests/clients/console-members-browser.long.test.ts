@@ -17,7 +17,7 @@ test('an owner looks at the roles, hands the namespace over, and leaves it', asy
   const { page } = person
   await goTo(page, 'Settings and members')
 
-  await page.getByRole('link', { name: 'What each role may do' }).click()
+  await page.getByRole('link', { name: 'What each role can do' }).click()
   await heading(page, 'Roles')
   const guide = page.getByRole('link', { name: 'Guide', exact: true })
   expect(await guide.getAttribute('href')).toBe('/docs/guides/team#roles')
@@ -33,21 +33,21 @@ test('an owner looks at the roles, hands the namespace over, and leaves it', asy
     true,
     false,
   ])
-  await field(page, 'Find what somebody wants to do').fill('firewall')
+  await field(page, 'Search for an action').fill('firewall')
   await page.getByRole('table', { name: 'Firewall' }).first().waitFor()
   expect(await removal.count()).toBe(0)
 
   await goTo(page, 'Settings and members')
   expect(await page.getByRole('button', { name: 'Leave the namespace' }).count()).toBe(0)
-  await press(page, 'Hand it over')
+  await press(page, 'Transfer it')
   const dialog = page.getByRole('dialog')
   await field(page, 'New owner').selectOption(sample.administrator.id)
   await fill(page, { 'Your password': 'not-my-rope' })
-  await dialog.getByRole('button', { name: 'Hand it over' }).click()
+  await dialog.getByRole('button', { name: 'Transfer it' }).click()
   await seen(page, 'This is not your password.')
   await fill(page, { 'Your password': sample.owner.password })
-  await dialog.getByRole('button', { name: 'Hand it over' }).click()
-  await told(page, 'The namespace has another owner now, and you are an administrator.')
+  await dialog.getByRole('button', { name: 'Transfer it' }).click()
+  await told(page, 'Ownership was transferred; you are now an administrator.')
   await row(page, 'adam').getByText('owner: ').waitFor()
   expect((await stores.namespaces.find(sample.tenant))?.owner).toBe(sample.administrator.id)
 
@@ -57,7 +57,7 @@ test('an owner looks at the roles, hands the namespace over, and leaves it', asy
   await seen(page, 'Type harbour to confirm.')
   await fill(page, { 'Type harbour to confirm': 'harbour' })
   await ask.getByRole('button', { name: 'Leave it' }).click()
-  await told(page, 'You have left harbour. You are in dinghy now.')
+  await told(page, 'You have left harbour. You are now in dinghy.')
   expect(await stores.namespaces.member(sample.tenant, sample.owner.id)).toBe(undefined)
   await signOut(page)
   await heading(page, 'Sign in')
@@ -83,7 +83,7 @@ test('somebody ends a sign-in that they do not know, all others, and their own',
   await page.getByRole('alertdialog').getByRole('button', { name: 'End them' }).click()
   await told(page, 'One sign-in has ended.')
   await heading(other.page, 'Sign in')
-  await seen(other.page, 'Your sign-in has ended. Please sign in again.')
+  await seen(other.page, 'Your sign-in has expired. Sign in again.')
 
   await signOut(page)
   await heading(page, 'Sign in')

@@ -13,7 +13,7 @@ const place = sharedPlace()
 const browser = sharedBrowser()
 
 const results = (page: Page) => page.getByRole('menu', { name: 'Results' }).getByRole('menuitem')
-const box = (page: Page) => page.getByRole('searchbox', { name: 'Page, thing or action' })
+const box = (page: Page) => page.getByRole('searchbox', { name: 'Page, item or action' })
 
 async function type(page: Page, text: string): Promise<void> {
   await page.keyboard.press('Control+k')
@@ -46,7 +46,7 @@ test('verbs act on what they fit, and ask where it matters', async () => {
   await page.keyboard.type('quay-g')
   await eventually(async () => expect(await results(page).count()).toBe(1))
   await page.keyboard.press('Enter')
-  await told(page, 'quay-gate is accepted.')
+  await told(page, 'quay-gate was accepted.')
   expect((await place.owner.devices.get({ params: { uid: gate } })).body.status).toBe('accepted')
 
   // What cannot be undone leads to its question.
@@ -64,12 +64,12 @@ test('verbs act on what they fit, and ask where it matters', async () => {
   await question.waitFor()
   await page.keyboard.press('Tab')
   await question.getByRole('button', { name: 'Delete it' }).press('Enter')
-  await told(page, 'quay-gate is deleted.')
+  await told(page, 'quay-gate was deleted.')
 
   await type(page, 'close session skipper')
   await page.keyboard.press('Enter')
   await page.getByRole('alertdialog', { name: 'Close this session?' }).waitFor()
-  await seen(page, 'skipper on crane-1 is cut off at once.')
+  await seen(page, 'skipper on crane-1 ends immediately.')
   await page.keyboard.press('Escape')
 
   // A thing by itself has its verbs; its own page is the first.

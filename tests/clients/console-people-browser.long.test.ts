@@ -54,14 +54,14 @@ test('an owner says whose key a key is, sees who it was, and demands known peopl
 
   await goTo(page, 'Sessions')
   await row(page, 'deploy').getByText('oskar').waitFor()
-  await row(page, 'root').getByText('somebody unknown').waitFor()
+  await row(page, 'root').getByText('an unknown person').waitFor()
   await page.getByRole('link', { name: 'Session of deploy on crane-1' }).click()
   await seen(page, 'the hawser command')
   await seen(page, 'laptop of oskar')
   await seen(page, 'SSH-2.0-OpenSSH_10.0')
   await page.getByRole('link', { name: 'Sessions of oskar' }).click()
   await page.getByRole('button', { name: 'Remove the filter Person: oskar' }).waitFor()
-  await seen(page, 'No session is over yet.')
+  await seen(page, 'No past sessions yet.')
   await page.getByRole('link', { name: 'Live', exact: true }).click()
   await row(page, 'deploy').waitFor()
   expect(await row(page, 'root').count()).toBe(0)
@@ -69,12 +69,12 @@ test('an owner says whose key a key is, sees who it was, and demands known peopl
   await row(page, 'root').waitFor()
 
   await goTo(page, 'Settings and members')
-  await page.getByLabel('Only known people reach devices').check()
+  await page.getByLabel('Require identified users').check()
   await page.getByLabel('Hold terminals of unidentified users').check()
-  await page.getByLabel('Search everything that was recorded').uncheck()
-  await page.getByLabel('Mask what follows these texts, too').fill('ticket#\n\n  internal-id= \n')
+  await page.getByLabel('Make recordings searchable').uncheck()
+  await page.getByLabel('Also mask what follows these texts').fill('ticket#\n\n  internal-id= \n')
   await press(page, 'Save the settings')
-  await told(page, 'The settings are saved.')
+  await told(page, 'The settings were saved.')
   const { body } = await api.namespaces.get({ params: { tenant: sample.tenant } })
   expect(body.settings).toMatchObject({
     require_person: true,

@@ -34,16 +34,16 @@ test('an administrator reads what happened, and forbids it', async () => {
   const { page } = person
   await page.goto(`/sessions/${sample.session}`)
   await heading(page, 'Files, commands and forwards')
-  const rows = page.getByRole('list', { name: 'What happened in it' }).getByRole('listitem')
+  const rows = page.getByRole('list', { name: 'Events' }).getByRole('listitem')
   await rows.filter({ hasText: 'wrote /srv/<b>cargo' }).filter({ hasText: '5,000.0 MB' }).waitFor()
   await rows.filter({ hasText: 'connected to db:5432' }).filter({ hasText: 'open' }).waitFor()
   await rows.filter({ hasText: 'refused' }).filter({ hasText: 'No.' }).waitFor()
   await page.goto('/settings')
   await heading(page, 'Policy')
   await page.getByLabel('Forbid uploads').check()
-  await fill(page, { Destinations: 'db:5432\n10.0.*:8000-8999', 'Names of subsystems': 'netconf' })
+  await fill(page, { Destinations: 'db:5432\n10.0.*:8000-8999', 'Subsystem names': 'netconf' })
   await press(page, 'Save the policy')
-  await seen(page, 'The policy is saved.')
+  await seen(page, 'The policy was saved.')
   expect((await place.owner.policies.get()).body).toEqual({
     uploads: false,
     downloads: true,
@@ -61,7 +61,7 @@ test('an observer is offered neither', async () => {
   await using person = await visitAs(sample.observer, browser, place)
   const { page } = person
   await page.goto(`/sessions/${sample.session}`)
-  await heading(page, 'Facts')
+  await heading(page, 'Details')
   expect(await page.getByRole('heading', { name: 'Files, commands and forwards' }).count()).toBe(0)
   await page.goto('/settings')
   await heading(page, 'Members')

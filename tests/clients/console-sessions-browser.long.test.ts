@@ -123,7 +123,7 @@ test('filters by time and recording, live ones first, chips and the address', as
   await row(page, 'early').waitFor()
   expect(await violations(page)).toEqual([])
   await page.goto('/sessions?since=tomorrow&from=x&recorded=7&person=nobody')
-  await seen(page, 'No session fits these filters.')
+  await seen(page, 'No sessions match these filters.')
   expect(await page.getByRole('list', { name: 'Filters' }).getByRole('button').count()).toBe(1)
   expect(person.refusals).toEqual([])
   expect(person.troubles).toEqual([])
@@ -166,7 +166,7 @@ test('refused logins are listed with their reasons, for administrators', async (
   await goTo(other.page, 'Sessions')
   expect(await other.page.getByRole('link', { name: 'Refused', exact: true }).count()).toBe(0)
   await other.page.goto('/sessions?refused=true')
-  await seen(other.page, 'Administrators of the namespace see which logins were refused.')
+  await seen(other.page, 'Only administrators of the namespace can see refused logins.')
   expect(other.refusals).toEqual([])
 })
 
@@ -190,7 +190,7 @@ test('a recording has a filmstrip: its pictures lead to their moments, and the t
   await signIn(page, sample.administrator)
   await heading(page, sample.namespace)
   await page.goto(`/sessions?person=${encodeURIComponent('"nobody"')}`)
-  await seen(page, 'No session fits these filters.')
+  await seen(page, 'No sessions match these filters.')
   await page.goto('/sessions?recorded=true')
   await row(page, 'player').first().waitFor()
   expect(asked.filter((path) => path.includes('/recording'))).toEqual([])
@@ -213,7 +213,7 @@ test('a recording has a filmstrip: its pictures lead to their moments, and the t
   expect(await violations(page)).toEqual([])
   await strip.getByRole('link', { name: 'Go to 0:20: second words' }).press('Enter')
   await page.waitForURL(/\?t=20(\.\d)?$/)
-  const shown = page.getByRole('region', { name: 'What the terminal showed' })
+  const shown = page.getByRole('region', { name: 'Terminal output' })
   await shown.getByText('second words').waitFor()
   expect(page.url()).toContain(`/sessions/${uid}?`)
 
@@ -225,7 +225,7 @@ test('a recording has a filmstrip: its pictures lead to their moments, and the t
   await shown.getByText('the end').waitFor()
   expect(await page.getByTestId('time').textContent()).toBe('1:00')
   // A pointer on the time bar sees what was there.
-  await page.getByRole('slider', { name: 'Place in the recording' }).hover()
+  await page.getByRole('slider', { name: 'Position in the recording' }).hover()
   const preview = page.locator('.film-preview')
   await preview.waitFor()
   expect(await preview.textContent()).toMatch(/^0:(29|30|31)$/)
@@ -284,7 +284,7 @@ test('a link to a moment opens the player there, after a sign-in as well', async
   await using person = await visit(browser, place, { permissions: ['clipboard-read', 'clipboard-write'] })
   const { page } = person
   const time = page.getByTestId('time')
-  const shown = page.getByRole('region', { name: 'What the terminal showed' })
+  const shown = page.getByRole('region', { name: 'Terminal output' })
   await page.goto(`/sessions/${uid}?t=25.5`)
   await signIn(page, sample.administrator)
   await heading(page, 'player on crane-1')
@@ -293,7 +293,7 @@ test('a link to a moment opens the player there, after a sign-in as well', async
   expect(await shown.innerText()).not.toContain('third words')
   await page.getByRole('button', { name: 'Play', exact: true }).waitFor()
 
-  const bar = page.getByRole('slider', { name: 'Place in the recording' })
+  const bar = page.getByRole('slider', { name: 'Position in the recording' })
   await bar.fill('41300')
   await shown.getByText('third words').waitFor()
   await press(page, 'Copy link to this moment')

@@ -91,7 +91,7 @@ test('a person registers, follows the link of the e-mail and creates a namespace
   await fill(page, { Username: 'nora' })
   await press(page, 'Create the account')
   await page.waitForURL('**/confirm-account')
-  await heading(page, 'Check your mailbox')
+  await heading(page, 'Check your inbox')
 
   // Not yet.
   await page.getByRole('link', { name: 'Sign in' }).click()
@@ -171,7 +171,7 @@ test('where the server sends no e-mails, the pages say so, and who has them', as
   await using person = await visit(browser, service)
   const { page } = person
   const stored =
-    'This server sends no e-mails. It stores them as files in the folder outbox of its data folder'
+    'This server does not send e-mail. It stores each message as a file in the outbox folder of its data folder'
   await page.goto('/sign-up')
   await fill(page, {
     'Your name': 'Nora',
@@ -180,11 +180,14 @@ test('where the server sends no e-mails, the pages say so, and who has them', as
     Password: 'lighthouse',
   })
   await press(page, 'Create the account')
-  await heading(page, 'Your account waits to be confirmed')
+  await heading(page, 'Your account is waiting for confirmation')
   await seen(page, stored)
   const first = await linkTo(service, 'nora@example.com')
   await press(page, 'Store a new one')
-  await page.getByRole('status').getByText('If an account waits for it, a new e-mail is stored.').waitFor()
+  await page
+    .getByRole('status')
+    .getByText('If an account is waiting for confirmation, a new e-mail was stored.')
+    .waitFor()
   expect(await linkTo(service, 'nora@example.com', 1)).not.toBe(first)
 
   await page.goto('/login#forgot-password')
@@ -193,7 +196,7 @@ test('where the server sends no e-mails, the pages say so, and who has them', as
   await press(page, 'Store the e-mail')
   await page
     .getByRole('status')
-    .getByText('If there is such an account, an e-mail with a link is stored.')
+    .getByText('If this account exists, an e-mail with a link was stored.')
     .waitFor()
   await linkTo(service, sample.observer.email)
 
@@ -201,9 +204,9 @@ test('where the server sends no e-mails, the pages say so, and who has them', as
   await seen(page, stored)
   await fill(page, { 'Username or e-mail': sample.careful.username })
   await press(page, 'Store the e-mails')
-  await page.getByRole('status').getByText('two e-mails are stored').waitFor()
+  await page.getByRole('status').getByText('two e-mails were stored').waitFor()
   await page.goto(await linkTo(service, sample.careful.email))
-  await seen(page, 'You need the codes of two e-mails')
+  await seen(page, 'You need the codes from two e-mails')
 
   await page.goto('/login')
   await signIn(page, sample.observer)
@@ -211,8 +214,8 @@ test('where the server sends no e-mails, the pages say so, and who has them', as
   await page.goto('/profile')
   await fill(page, { 'E-mail': 'vera@corp.example' })
   await press(page, 'Save the profile')
-  await told(page, 'The new address counts once you have followed the link of an e-mail')
-  expect(await page.getByText(/mailbox|on (its|their) way|spam/).count()).toBe(0)
+  await told(page, 'The new address takes effect once you follow the link in an e-mail')
+  expect(await page.getByText(/inbox|on (its|their) way|spam/).count()).toBe(0)
   expect(person.refusals).toEqual([])
   expect(person.troubles).toEqual([])
 })
@@ -230,7 +233,7 @@ test('a forgotten password is replaced with the link of an e-mail', async () => 
   await press(page, 'Send the e-mail')
   await page
     .getByRole('status')
-    .getByText('If there is such an account, an e-mail with a link is on its way')
+    .getByText('If this account exists, an e-mail with a link is on its way')
     .waitFor()
 
   const link = await linkTo(service, sample.observer.email)
@@ -238,17 +241,17 @@ test('a forgotten password is replaced with the link of an e-mail', async () => 
   await heading(page, 'Choose a new password')
   expect(query(page), 'the token is no longer in the address').toBe('')
   await fill(page, { 'New password': 'rope' })
-  await press(page, 'Keep this password')
+  await press(page, 'Save the password')
   expect(await complaint(page, 'New password')).toBe('A password has 5 to 30 characters.')
   await fill(page, { 'New password': 'a-new-rope' })
   await press(page, 'Show the password')
   expect(await field(page, 'New password').getAttribute('type')).toBe('text')
-  await press(page, 'Keep this password')
-  await heading(page, 'Your password is changed')
+  await press(page, 'Save the password')
+  await heading(page, 'Your password was changed')
 
   await page.goto(link)
   await fill(page, { 'New password': 'another-rope' })
-  await press(page, 'Keep this password')
+  await press(page, 'Save the password')
   await heading(page, 'This link does not work')
 
   await page.goto('/login')
@@ -270,14 +273,14 @@ test('the second factor: a code, a recovery code, and the way out by two e-mails
   await signIn(page, sample.careful)
   await heading(page, 'Second factor')
   await fill(page, { Code: '12345' })
-  await press(page, 'Go on')
+  await press(page, 'Continue')
   expect(await complaint(page, 'Code')).toBe('The code has six digits.')
   const right = world.totp(sample.mfaSecret)
   await fill(page, { Code: right === '000000' ? '000001' : '000000' })
-  await press(page, 'Go on')
+  await press(page, 'Continue')
   await page.getByRole('alert').getByText('The code is wrong, used or expired.').waitFor()
   await fill(page, { Code: world.totp(sample.mfaSecret).replace(/^.../, '$& ') })
-  await press(page, 'Go on')
+  await press(page, 'Continue')
   await heading(page, sample.namespace)
 
   await signOut(page)
@@ -290,7 +293,7 @@ test('the second factor: a code, a recovery code, and the way out by two e-mails
   await signOut(page)
   await signIn(page, sample.careful)
   await page.getByRole('link', { name: 'Use a recovery code instead' }).click()
-  await page.getByRole('link', { name: 'I have no recovery code left' }).click()
+  await page.getByRole('link', { name: 'I have no recovery codes left' }).click()
   await press(page, 'Send the e-mails')
   await page.getByRole('status').getByText('two e-mails are on their way').waitFor()
   const codeIn = async (to: string) => /^[A-Z0-9]{8}$/m.exec((await service.newestEmail(to)).text ?? '')![0]
@@ -299,7 +302,7 @@ test('the second factor: a code, a recovery code, and the way out by two e-mails
   await heading(page, 'Turn off the second factor')
   await fill(page, { 'Code from your main address': recovery, 'Code from your recovery address': main })
   await press(page, 'Turn it off and sign in')
-  await page.getByRole('alert').getByText('These codes do not belong together').waitFor()
+  await page.getByRole('alert').getByText('These codes do not match').waitFor()
   await fill(page, { 'Code from your main address': main, 'Code from your recovery address': recovery })
   await press(page, 'Turn it off and sign in')
   await heading(page, sample.namespace)
@@ -326,6 +329,6 @@ test('a sign-in that has ended leads back to the sign-in page', async () => {
   // The page may find out by itself before, and is on its way then.
   await lookAgain(page).catch(() => undefined)
   await page.waitForURL('**/login')
-  await seen(page, 'Your sign-in has ended. Please sign in again.')
+  await seen(page, 'Your sign-in has expired. Sign in again.')
   expect(person.troubles).toEqual([])
 })

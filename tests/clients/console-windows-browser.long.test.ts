@@ -40,7 +40,7 @@ test('a window stays in its namespace, with its forms, while another one goes el
   await choose(other, 'Namespace harbour', 'jetty')
   await heading(other, 'jetty')
   await goTo(other, 'Devices')
-  await seen(other, 'No device is accepted yet.')
+  await seen(other, 'No accepted devices yet.')
   // Coming back asks who is signed in.
   const renewed = page.waitForResponse(/\/api\/auth\/user\?/)
   await lookAgain(page)
@@ -54,7 +54,7 @@ test('a window stays in its namespace, with its forms, while another one goes el
   await page.reload()
   await seen(page, 'crane-1')
   await other.reload()
-  await seen(other, 'No device is accepted yet.')
+  await seen(other, 'No accepted devices yet.')
 
   // Each one changes its own.
   for (const [one, name] of [
@@ -62,9 +62,9 @@ test('a window stays in its namespace, with its forms, while another one goes el
     [other, 'in-jetty'],
   ] as const) {
     await goTo(one, 'API keys')
-    await press(one, 'Make an API key')
+    await press(one, 'Create an API key')
     await fill(one, { Name: name })
-    await press(one, 'Make the key')
+    await press(one, 'Create the key')
     await press(one, 'I have copied it')
   }
   const names = async (client: typeof api) => (await client.apiKeys.list()).body.map(({ name }) => name)
@@ -89,7 +89,7 @@ test('a window whose namespace is gone goes to that of the other one and says so
   await lookAgain(page)
   await told(
     page,
-    'This window is in the namespace of your other one now, because you are not signed in to its own any more.',
+    'This window switched to the namespace of your other window, because you are no longer signed in to its own.',
   )
   await heading(page, 'jetty')
   await signOut(other)
@@ -115,9 +115,9 @@ test('views of the list that are saved in one window are not lost by saving in a
   }
   const save = async (one: Page, name: string) => {
     await choose(one, 'Views', 'Save this view …')
-    await fill(one, { 'Name of the view': name })
+    await fill(one, { 'View name': name })
     await press(one, 'Save the view')
-    await told(one, `The view ${name} is kept in this browser.`)
+    await told(one, `The view ${name} was saved in this browser.`)
   }
   await save(page, 'of the first')
   await save(other, 'of the second')
@@ -125,7 +125,7 @@ test('views of the list that are saved in one window are not lost by saving in a
   await press(page, 'Views')
   const items = page.getByRole('menuitem')
   await items.first().waitFor()
-  const names = (await items.allTextContents()).map((text) => text.replace(', chosen', ''))
+  const names = (await items.allTextContents()).map((text) => text.replace(', selected', ''))
   expect(names).toEqual(expect.arrayContaining(['of the first', 'of the second']))
   expect(person.troubles).toEqual([])
 })

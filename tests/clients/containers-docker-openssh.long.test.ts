@@ -6,7 +6,6 @@ import net from 'node:net'
 import path from 'node:path'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { sample } from '@hawser/contract/examples'
-import { Kind } from '@hawser/contract/terminals'
 import {
   connect,
   fingerprintMd5,
@@ -224,9 +223,9 @@ describe('a session', () => {
       })
     ).body
     using shell = await dial(dock.service, token)
-    const challenge = Buffer.from((await shell.hear(Kind.signature)) as string, 'base64')
-    shell.say(Kind.signature, sign(null, challenge, key.object).toString('base64'))
-    const session = (await shell.hear(Kind.session)) as string
+    const challenge = Buffer.from(await shell.hear('sign'), 'base64')
+    shell.say({ kind: 'signature', signature: sign(null, challenge, key.object).toString('base64') })
+    const session = await shell.hear('session')
     await shell.until('# ')
     shell.type('echo in-$((1+1)); stty size\r')
     await shell.until(/in-2\r\n24 80/)

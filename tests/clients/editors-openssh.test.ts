@@ -1,6 +1,6 @@
 // What editors do over SSH, step by step, with the OpenSSH client: VS Code's Remote-SSH runs the ssh of the
 // machine, and JetBrains Gateway has a client of its own that takes the same steps. The editors themselves
-// do not run here. docs/guides/editors.md says the same.
+// do not run here. docs/guides/clients.md says the same.
 import { randomBytes } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
 import { freePort, run, type Outcome } from '../../ssh/test/programs.ts'

@@ -6,7 +6,6 @@ import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import type { Client } from '@hawser/contract/client'
 import { sample } from '@hawser/contract/examples'
 import { loginClients, type LoginStep, type LoginClient } from '@hawser/contract/logins'
-import { Kind } from '@hawser/contract/terminals'
 import {
   fingerprintMd5,
   fingerprintSha256,
@@ -152,8 +151,8 @@ describe('each step says what it found', () => {
   })
 
   test.each([
-    ['buoy', 'buoy is pending: people reach it once somebody has accepted it.'],
-    [sample.pendingDevice, 'buoy is pending: people reach it once somebody has accepted it.'],
+    ['buoy', 'buoy is pending: it must be accepted before people can reach it.'],
+    [sample.pendingDevice, 'buoy is pending: it must be accepted before people can reach it.'],
     ['nobody', `The namespace ${sample.namespace} has no device nobody.`],
     ['f'.repeat(64), `The namespace ${sample.namespace} has no device ${'f'.repeat(64)}.`],
   ])('the device %s', async (device, sentence) => {
@@ -176,7 +175,7 @@ describe('each step says what it found', () => {
     }
   })
 
-  test('a namespace that lets in known people only', async () => {
+  test('a namespace that only allows identified users', async () => {
     const { namespaces } = door.service.rooms.stores
     await namespaces.save(sample.tenant, { require_person: 1 })
     try {
@@ -184,7 +183,7 @@ describe('each step says what it found', () => {
       expect((await ask()).sentence).toContain('has no owner')
       const byPassword = { device: 'crane-9', username: 'pilot', source: '192.0.2.7' }
       const { body: ssh } = await administrator.logins.explain({ body: byPassword })
-      expect(ssh.sentence).toContain('a password names nobody')
+      expect(ssh.sentence).toContain('a password identifies nobody')
       // The browser and hawser ssh say who is signed in, whatever the key or the password says.
       const { username: person } = sample.operator
       for (const via of ['browser', 'cli'] as const)
@@ -250,13 +249,13 @@ async function logsIn(via: LoginClient, username: string, source: string, key: P
       body: { device: door.agent.uid, username, fingerprint: fingerprintMd5(key.blob) },
     })
     using shell = await dial(door.service, body.token, { headers: { 'x-forwarded-for': source } })
-    const next = (...kinds: number[]) =>
+    const next = (...kinds: string[]) =>
       eventually(() => shell.news.find(({ kind }) => kinds.includes(kind)) ?? expect.unreachable())
-    const asked = await next(Kind.signature, Kind.error)
-    if (asked.kind === Kind.error) return false
-    const signature = sign(null, Buffer.from(String(asked.data), 'base64'), key.object)
-    shell.say(Kind.signature, signature.toString('base64'))
-    return (await next(Kind.session, Kind.error)).kind === Kind.session
+    const asked = await next('sign', 'end')
+    if (asked.kind !== 'sign') return false
+    const signature = sign(null, Buffer.from(asked.challenge, 'base64'), key.object)
+    shell.say({ kind: 'signature', signature: signature.toString('base64') })
+    return (await next('session', 'end')).kind === 'session'
   }
   const client = await door.knock({ from: source })
   const target = `${username}@${sample.namespace}.crane-9`

@@ -15,8 +15,8 @@ import { ownAccount, singleUser } from '../../agent/src/users.ts'
 import { passwords } from '../../agent/src/passwords.ts'
 import { localBus } from '../../server/src/bus/local.ts'
 import { signer } from '../../server/src/domain/access/signer.ts'
-import { deviceLeg, gatewayKeys } from '../../server/src/gateway/device-leg.ts'
-import { spareLegs } from '../../server/src/gateway/spare-legs.ts'
+import { deviceLeg, gatewayKeys } from '../../server/src/gateway/device/device-leg.ts'
+import { spareLegs } from '../../server/src/gateway/device/spare-legs.ts'
 
 const deviceKey = generateKeyPairSync('rsa', { modulusLength: 2048 }).privateKey
 const caller = { uid: 'a'.repeat(64), tenant_id: '00000000-0000-4000-8000-000000000001' }

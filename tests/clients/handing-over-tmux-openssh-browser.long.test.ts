@@ -111,7 +111,7 @@ test('from ssh to the browser, to hawser, and back', async () => {
   expect(await violations(page)).toEqual([])
   await own.getByRole('link', { name: 'Continue here' }).click()
   await eventually(async () => expect(await inPage(page)).toBe(drawn))
-  await plain.until(/The session goes on elsewhere: in a browser at 127\.0\.0\.1\.\nstatus 0\nlocal\$/)
+  await plain.until(/The session continues elsewhere: in a browser at 127\.0\.0\.1\.\nstatus 0\nlocal\$/)
   await type(page, 'VALUE="$VALUE second"; echo "in the browser: $VALUE"')
   await showing(page, /in the browser: first second/)
   const changed = await inPage(page)
@@ -120,7 +120,7 @@ test('from ssh to the browser, to hawser, and back', async () => {
   await using command = await openWindow()
   await command.type(`hawser attach ${options()} ${session!.uid.slice(0, 12)}; echo "status $?"`)
   await eventually(async () => expect(partOf(await command.shown())).toBe(changed))
-  await seen(page, 'The session goes on elsewhere.')
+  await seen(page, 'The session continues elsewhere.')
   // The link that brought it was good once: a page that is loaded again leaves the session where it is.
   expect(query(page)).toBe('')
   await page.reload()
@@ -133,12 +133,12 @@ test('from ssh to the browser, to hawser, and back', async () => {
   await page.goto(`/sessions/${session!.uid}`)
   await page.getByRole('link', { name: 'Continue here' }).click()
   await eventually(async () => expect(await inPage(page)).toBe(again))
-  await command.until(/The session goes on elsewhere: in a browser at 127\.0\.0\.1\.\nstatus 0\nlocal\$/)
+  await command.until(/The session continues elsewhere: in a browser at 127\.0\.0\.1\.\nstatus 0\nlocal\$/)
 
   // And back to where it began. Nobody took it back by themself.
   await plain.type(`clear; ${ssh('hawser-attach')}`)
   await eventually(async () => expect(partOf(await plain.shown())).toBe(again))
-  await seen(page, 'The session goes on elsewhere.')
+  await seen(page, 'The session continues elsewhere.')
   await plain.type('echo "at last: $VALUE"; echo pid $$; exit 5')
   await plain.until(/at last: first second third\npid \d+\n[^]*status 5\nlocal\$/)
   const pid = /pid (\d+)/.exec(drawn)![1]

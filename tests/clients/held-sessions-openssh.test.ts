@@ -280,7 +280,7 @@ describe('only the same person comes back', () => {
     await keygen(way.where, 'other', '-t', 'ed25519')
     await way.register('other')
     const attach = await way.ssh(`hawser-attach ${uid}`, { key: 'other', flags: ['-tt'] })
-    expect(String(attach.stdout)).toContain('There is no such session of yours to continue here.')
+    expect(String(attach.stdout)).toContain('You have no such session to continue here.')
     expect(attach.status).toBe(1)
     expect(await held()).toHaveLength(1)
   })
@@ -302,7 +302,7 @@ describe('only the same person comes back', () => {
     expect(person).toMatchObject({ kind: 'certificate', name: 'crew' })
     const isRefused = async (key: string): Promise<void> => {
       using other = sit([`hawser-attach ${uid}`], { key, flags: ['-t'] })
-      await other.until(/There is no such session of yours/)
+      await other.until(/You have no such session/)
     }
     await isRefused('stranger')
     await certify('petra', 'second-authority')
@@ -372,7 +372,7 @@ describe('hawser-attach', () => {
     await first.until(/here\r\n/)
     using second = sit(['hawser-attach'], { flags: ['-t'] })
     await second.until(/here\r\n>/)
-    await first.until(/The session goes on elsewhere: ssh from 127\.0\.0\.1\./)
+    await first.until(/The session continues elsewhere: ssh from 127\.0\.0\.1\./)
     expect(await first.ended).toBe(0)
     second.type('echo "value $VALUE"\n')
     await second.until(/value moved\r\n/)
@@ -397,9 +397,9 @@ describe('hawser-attach', () => {
   test('needs a terminal, and something to continue', async () => {
     const without = await way.ssh('hawser-attach')
     expect(without.status).toBe(1)
-    expect(without.stderr).toContain('usage: ssh -t')
+    expect(without.stderr).toContain('hawser-attach needs a terminal: use `ssh -t`.')
     const nothing = await way.ssh('hawser-attach', { flags: ['-tt'] })
-    expect(String(nothing.stdout)).toContain('There is no such session')
+    expect(String(nothing.stdout)).toContain('You have no such session to continue here.')
     expect(nothing.status).toBe(1)
   })
 })

@@ -2,7 +2,7 @@
 // over from a computer.
 import { describe, expect, test } from 'vitest'
 import { sample } from '@hawser/contract/examples'
-import { Closing, Kind, mostUnshown_bytes } from '@hawser/contract/terminals'
+import { Closing, mostUnshown_bytes } from '@hawser/contract/terminals'
 import { eventually } from './way.ts'
 import { apiOf, dial, filesBeside, sharedQuarters, terminal, ticket, type Dialled } from './web.ts'
 
@@ -36,7 +36,7 @@ describe('a terminal in a browser', () => {
     lost[Symbol.dispose]()
     await isSoon(uid, { active: true, held: true })
     using back = await attach(uid)
-    expect(await back.hear(Kind.session)).toBe(uid)
+    expect(await back.hear('session')).toBe(uid)
     await back.until(/ready\r\n>/)
     back.type('echo "still $VALUE $(stty size)"\r')
     await back.until('still kept 20 70\r\n')
@@ -75,7 +75,7 @@ describe('a terminal in a browser', () => {
     using first = opened
     using second = await attach(uid)
     await second.until(/ready\r\n>/)
-    await first.until('The session goes on elsewhere: in a browser at 127.0.0.1.')
+    await first.until('The session continues elsewhere: in a browser at 127.0.0.1.')
     expect(await first.closed).toBe(Closing.moved)
     second.type('echo "here $VALUE"\r')
     await second.until('here kept\r\n')
@@ -98,7 +98,7 @@ describe('a terminal in a browser', () => {
     using line = await filesBeside(quarters(), uid)
     line.say({ kind: 'list', path: '' })
     expect(await line.next()).toMatchObject({ kind: 'folder' })
-    back.say(Kind.shown, 0)
+    back.say({ kind: 'shown', bytes: 0 })
     back.type(`head -c ${2 * mostUnshown_bytes} /dev/zero | tr '\\0' x\r`)
     await eventually(() => expect(back.text().length).toBeGreaterThan(mostUnshown_bytes / 2))
     const owner = await apiOf(quarters(), 'owner')
@@ -140,7 +140,7 @@ describe('a terminal in a browser', () => {
     }
     const laptop = await ticket(quarters())
     const first = await dialled(laptop)
-    const uid = (await first.hear(Kind.session)) as string
+    const uid = await first.hear('session')
     first.type('VALUE=kept\r')
     await says(first, 'first')
     first[Symbol.dispose]()

@@ -1,5 +1,5 @@
 // What goes beside SSH, and so cannot pass the gateway: mosh wants UDP to the device, and X11 forwarding
-// channels that the agent refuses. And what docs/guides/mosh-and-x11.md says to use instead: tmux, and an X
+// channels that the agent refuses. And what docs/guides/clients.md says to use instead: tmux, and an X
 // display at the other end of -R. The gateway has another address than the device here, as it has in life.
 import { randomBytes } from 'node:crypto'
 import { spawn } from 'node:child_process'

@@ -16,7 +16,7 @@ const browser = sharedBrowser()
 const pause_ms = 3_600_000
 const openShell = () =>
   openTerminal('ssh', [...way.args(), `${way.sshid()}@127.0.0.1`], { columns: 80, rows: 24 })
-const screen = (page: Page) => page.getByRole('region', { name: /^What the terminal show/ })
+const screen = (page: Page) => page.getByRole('region', { name: /terminal output$/i })
 const shows = (page: Page, text: string | RegExp) => screen(page).getByText(text).first().waitFor()
 const text = (page: Page) => screen(page).innerText()
 const over = (uid: string) =>
@@ -64,7 +64,7 @@ test('a session is found among those that are over and replayed: seek, search, p
   await heading(page, `${way.user.name} on gantry`)
 
   // It stands at its beginning; the end is where the bar ends.
-  const bar = page.getByRole('slider', { name: 'Place in the recording' })
+  const bar = page.getByRole('slider', { name: 'Position in the recording' })
   await bar.waitFor()
   expect(Number(await bar.getAttribute('max'))).toBeGreaterThanOrEqual(pause_ms)
   await bar.press('End')
@@ -84,7 +84,7 @@ test('a session is found among those that are over and replayed: seek, search, p
   // By a text one comes to its moment, in the middle of the silence on neither side of it.
   await page.getByLabel('Text in the recording').fill('LATER words')
   await page.getByLabel('Text in the recording').press('Enter')
-  const finds = page.getByRole('list', { name: 'Places in the recording' }).getByRole('button')
+  const finds = page.getByRole('list', { name: 'Matches in the recording' }).getByRole('button')
   await finds.first().waitFor()
   await bar.press('Home')
   await eventually(async () => expect(await text(page)).not.toContain('later words'))
@@ -92,7 +92,7 @@ test('a session is found among those that are over and replayed: seek, search, p
   await shows(page, 'later words')
   await page.getByLabel('Text in the recording').fill('never shown')
   await press(page, 'Search')
-  await seen(page, 'It was not shown.')
+  await seen(page, 'Nothing was shown.')
 
   // The keyboard alone.
   await screen(page).focus()
@@ -120,8 +120,8 @@ test('a session is found among those that are over and replayed: seek, search, p
 
   await press(page, 'Delete the recording')
   await press(page, 'Delete it for good')
-  await told(page, 'The recording is deleted.')
-  await seen(page, 'Nothing of it was recorded.')
+  await told(page, 'The recording was deleted.')
+  await seen(page, 'This session was not recorded.')
   expect((await way.owner.recordings.list({ params: { uid } })).body).toEqual([])
   expect(person.refusals).toEqual([])
   expect(person.troubles).toEqual([])
@@ -165,7 +165,7 @@ test('interruptions of a recording are marked and listed, and skipped unless som
   await using person = await visitAsAdministrator()
   const { page } = person
   await page.goto(`/sessions/${uid}`)
-  const bar = page.getByRole('slider', { name: 'Place in the recording' })
+  const bar = page.getByRole('slider', { name: 'Position in the recording' })
   await bar.waitFor()
   expect(Number(await bar.getAttribute('max'))).toBeGreaterThanOrEqual(2 * pause_ms)
   const skips = page.getByLabel('Skip interruptions')
@@ -181,7 +181,7 @@ test('interruptions of a recording are marked and listed, and skipped unless som
   // The list leads into it: then it is played.
   await page.getByText('1 interruption', { exact: true }).click()
   const list = page.getByRole('list', { name: 'Interruptions' })
-  await list.getByText('The client was lost, until somebody came back by ssh.').waitFor()
+  await list.getByText('The client disconnected until someone reattached by ssh.').waitFor()
   expect(await violations(page)).toEqual([])
   await list.getByRole('button').click()
   // The screen is empty for a moment before it is drawn.
@@ -234,7 +234,7 @@ test('an administrator watches what another types, and sees the recording when i
   expect(await text(page)).not.toContain('touch this')
   terminal.type('exit\n')
   await terminal.ended
-  await page.getByRole('slider', { name: 'Place in the recording' }).waitFor()
+  await page.getByRole('slider', { name: 'Position in the recording' }).waitFor()
   expect(person.refusals).toEqual([])
   expect(person.troubles).toEqual([])
 })
@@ -248,9 +248,9 @@ test('an operator asks to type on the page of a session, types, hands over, and 
   await using operator = await visitAs(sample.operator, browser, way.service)
   const { page } = operator
   await page.goto(`/sessions/${uid}`)
-  await press(page, 'Ask to type in it')
+  await press(page, 'Request to type')
   await terminal.until(/oskar asks to type here/)
-  await page.getByText('was asked whether you may type').waitFor()
+  await page.getByText('Waiting for the session’s owner to allow it').waitFor()
   expect(await page.locator('.screen').innerText()).not.toContain('for two people')
   terminal.type('\u001dy')
   const shared = page.getByRole('region', { name: /^The terminal; what you type/ })
@@ -265,14 +265,14 @@ test('an operator asks to type on the page of a session, types, hands over, and 
     .getByText(/^from the browser/)
     .first()
     .waitFor()
-  const people = page.getByRole('list', { name: 'Who is there' })
+  const people = page.getByRole('list', { name: 'Participants' })
   await people.getByText(/oskar \(you\): types/).waitFor()
   expect(await violations(page)).toEqual([])
   await press(page, 'Take over')
   await terminal.until(/\[only oskar types now\]/)
   await press(page, `Hand over to ${way.user.name}`)
-  await people.getByText(/oskar \(you\): may type, but does not now/).waitFor()
-  await press(page, 'Back to watching')
+  await people.getByText(/oskar \(you\): can type, read-only for now/).waitFor()
+  await press(page, 'Watch only')
   await page.getByText('You watch only.').waitFor()
   await terminal.until(/oskar only watches now/)
   expect(operator.refusals).toEqual([])
@@ -312,7 +312,7 @@ test('what a device writes acts on nobody who looks: no title, no clipboard, no 
   await terminal.ended
   await over(uid)
   await page.goto(`/sessions/${uid}`)
-  await page.getByRole('slider', { name: 'Place in the recording' }).press('End')
+  await page.getByRole('slider', { name: 'Position in the recording' }).press('End')
   await harmless()
   expect(person.refusals).toEqual([])
   expect(person.troubles).toEqual([])
@@ -333,7 +333,7 @@ test('coloured screens can be read: every colour on every ground, dim and invers
   await using person = await visitAsAdministrator()
   const { page } = person
   await page.goto(`/sessions/${uid}`)
-  await page.getByRole('slider', { name: 'Place in the recording' }).press('End')
+  await page.getByRole('slider', { name: 'Position in the recording' }).press('End')
   await shows(page, 'all-colours')
   const pairs = await page.evaluate<[number, string, string][]>(`(() => {
     const parts = (text) => (text.match(/[\\d.]+/g) ?? []).map(Number)
@@ -359,7 +359,7 @@ test('an observer sees that a session was there, but not what it showed', async 
   await using person = await visitAs(sample.observer, browser, way.service)
   const { page } = person
   await page.goto(`/sessions/${uid}`)
-  await seen(page, 'Administrators of the namespace may see what it showed.')
+  await seen(page, 'Only administrators of the namespace can see the recording.')
   expect(await screen(page).count()).toBe(0)
   expect(await page.getByRole('main').getByRole('button').count()).toBe(0)
   expect(person.refusals).toEqual([])
@@ -370,11 +370,11 @@ test('an administrator lets sessions go on that cannot be recorded, and a sessio
   await using person = await visitAsAdministrator()
   const { page } = person
   await goTo(page, 'Settings and members')
-  const tick = page.getByLabel('Let sessions go on when they cannot be recorded')
+  const tick = page.getByLabel('Continue sessions that cannot be recorded')
   expect(await tick.isChecked()).toBe(false)
   await tick.check()
   await press(page, 'Save the settings')
-  await told(page, 'The settings are saved.')
+  await told(page, 'The settings were saved.')
   const params = { tenant: sample.tenant }
   expect((await way.owner.namespaces.get({ params })).body.settings).toMatchObject({
     session_record: true,
@@ -384,8 +384,8 @@ test('an administrator lets sessions go on that cannot be recorded, and a sessio
   const { uid } = await way.newest()
   await way.service.rooms.stores.of(sample.tenant).sessions.save(uid, { unrecorded: 1 })
   await page.goto(`/sessions/${uid}`)
-  await seen(page, 'went on unrecorded')
-  await seen(page, 'It could not be recorded to its end and went on')
+  await seen(page, 'continued unrecorded')
+  await seen(page, 'Recording stopped before the session ended. The session continued')
   expect(person.refusals).toEqual([])
   expect(person.troubles).toEqual([])
 })
@@ -404,11 +404,11 @@ test.each([
     })
     const { page } = person
     await page.goto(`/sessions/${uid}`)
-    await page.getByRole('slider', { name: 'Place in the recording' }).press('End')
+    await page.getByRole('slider', { name: 'Position in the recording' }).press('End')
     await shows(page, 'later words')
     await page.getByLabel('Text in the recording').fill('words')
     await page.getByLabel('Text in the recording').press('Enter')
-    await page.getByRole('list', { name: 'Places in the recording' }).waitFor()
+    await page.getByRole('list', { name: 'Matches in the recording' }).waitFor()
     expect(
       await page.evaluate('document.documentElement.scrollWidth > document.documentElement.clientWidth'),
     ).toBe(false)

@@ -44,13 +44,13 @@ test.each([
 
   for (const [turn, signal] of signals.entries()) {
     await restarts.stop(signal)
-    await seen(page, 'Trying to continue the session …')
+    await seen(page, 'Continuing the session …')
     // What is told stands below the screen that was there.
     if (signal === 'SIGTERM')
       expect(await shown(page)).toMatch(/it is kept\s+>[^]*\nThe server is stopping\./)
     await restarts.start()
     await restored(restarts)
-    await page.getByText('Trying to continue the session …').waitFor({ state: 'detached' })
+    await page.getByText('Continuing the session …').waitFor({ state: 'detached' })
     // The focus is where it was: nobody has clicked.
     await page.keyboard.type(`echo "turn ${turn} of $$: $VALUE"\n`)
     await showing(page, new RegExp(`turn ${turn} of ${pid}: kept`))

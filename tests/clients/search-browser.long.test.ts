@@ -24,7 +24,7 @@ test('a line is found, shown with its context, and opens the player', async () =
   await heading(page, 'Search')
   await fill(page, { 'Text in all recordings': 'nothing-like-this' })
   await press(page, 'Search')
-  await seen(page, /Nothing was found/)
+  await seen(page, /No results/)
   await fill(page, { 'Text in all recordings': '"the pelican" lan*' })
   await press(page, 'Search')
   const hit = page.getByRole('list', { name: 'Lines that match' }).getByRole('listitem')
@@ -65,5 +65,5 @@ test('who may not play recordings is told who may search', async () => {
   const { page } = person
   await goTo(page, 'Sessions')
   await page.getByRole('link', { name: 'Search', exact: true }).click()
-  await seen(page, /Administrators of the namespace may search/)
+  await seen(page, /Only administrators of the namespace can search/)
 })

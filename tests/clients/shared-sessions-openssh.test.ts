@@ -76,7 +76,7 @@ describe('somebody who asks to type', () => {
       expect((await session(uid)).participants).toEqual([{ id: 1, name: 'oskar', state: 'asking' }]),
     )
     terminal.type('\u001dy')
-    await terminal.until(/\[oskar types here, too/)
+    await terminal.until(/\[oskar can now type here/)
     await other.until(/ready/)
     const presence = await other.present({ you: 1, driver: null })
     expect(presence.people).toEqual([
@@ -126,7 +126,7 @@ describe('who types', () => {
     adam.say({ kind: 'ask' })
     await terminal.until(/adam asks/)
     terminal.type('\u001dy')
-    await terminal.until(/adam types/)
+    await terminal.until(/adam can now type here/)
     return {
       terminal,
       uid,
@@ -295,7 +295,7 @@ describe('without consent', () => {
     await adam.until(/ready/)
     adam.type('echo be""fore\r')
     adam.say({ kind: 'ask' })
-    await terminal.until(/adam types here/)
+    await terminal.until(/adam can now type here/)
     adam.type('echo un""asked\r')
     await terminal.until(/unasked\r\n/)
     expect(terminal.shown()).not.toMatch(/before\r\n/)
@@ -386,7 +386,7 @@ describe('hawser join', () => {
     ])
       expect((await adam.hawser(['sessions', 'invite', uid, ...words])).code).toBe(2)
     const made = await adam.hawser(['sessions', 'invite', uid, '--join', '--for', '30m', '--to', 'oskar'])
-    expect(made.stderr).toMatch(/^For oskar, to watch and to ask to type, until /)
+    expect(made.stderr).toMatch(/^For oskar, to watch and ask to type, until /)
     expect(made.stdout).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/join#hwi_[a-z2-7]{32}\n$/)
     using cli = desk.terminal(['join', made.stdout.trim()])
     await terminal.until(/\[oskar, invited by adam, watches\]/)
@@ -394,7 +394,7 @@ describe('hawser join', () => {
     cli.type('\u001da')
     await terminal.until(/oskar, invited by adam, asks to type here/)
     terminal.type('\u001dy')
-    await terminal.until(/oskar, invited by adam, types here, too/)
+    await terminal.until(/oskar, invited by adam, can now type here/)
     cli.type('echo by""link\r')
     await terminal.until(/bylink\r\n/)
     const listed = await adam.hawser(['sessions', 'invitations', uid, '-o', 'json'])
@@ -402,6 +402,6 @@ describe('hawser join', () => {
     expect(used_by).toBe('oskar')
     await adam.hawser(['sessions', 'uninvite', uid, id])
     expect(await cli.ended).toBe(0)
-    expect(cli.shown()).toContain('You may not watch this session any more.')
+    expect(cli.shown()).toContain('You may no longer watch this session.')
   })
 })

@@ -48,7 +48,7 @@ test('from an empty server to the replay of the first session', async () => {
     Password: 'lighthouse',
   })
   await press(page, 'Create the account')
-  await heading(page, 'Your account waits to be confirmed')
+  await heading(page, 'Your account is waiting for confirmation')
   await page.goto(await linkTo(service, 'nora@example.com'))
   await press(page, 'Confirm the account')
   await heading(page, 'Your account is confirmed')
@@ -62,19 +62,19 @@ test('from an empty server to the replay of the first session', async () => {
   await choose(page, /: profile and more$/, 'Profile and second factor')
   await fill(page, { 'Recovery e-mail': 'nora@example.org' })
   await press(page, 'Save the profile')
-  await told(page, 'Your profile is saved.')
-  await press(page, 'Switch it on')
+  await told(page, 'Your profile was saved.')
+  await press(page, 'Turn it on')
   const secret = (await page.locator('pre').first().textContent()) ?? ''
   const code = () =>
     new TOTP({ secret: Secret.fromBase32(secret) }).generate({ timestamp: service.clock.now() })
   await fill(page, { Code: code() })
-  await press(page, 'Switch it on')
-  await told(page, 'The second factor is on.')
+  await press(page, 'Turn it on')
+  await told(page, 'The second factor was turned on.')
   await signOut(page)
   await signIn(page, { username: 'nora', password: 'lighthouse' })
   service.clock.forward(60_000)
   await fill(page, { Code: code() })
-  await press(page, 'Go on')
+  await press(page, 'Continue')
   await heading(page, 'boathouse')
 
   // A device arrives while its page is looked at.
@@ -88,9 +88,9 @@ test('from an empty server to the replay of the first session', async () => {
       { hostname: 'launch', pending: true },
     ),
   )
-  await seen(page, 'It has connected.')
+  await seen(page, 'The device has connected.')
   await press(page, 'Accept launch')
-  await told(page, 'launch is accepted.')
+  await told(page, 'launch was accepted.')
 
   // A terminal on it.
   await page.getByRole('link', { name: 'launch', exact: true }).click()
@@ -108,9 +108,9 @@ test('from an empty server to the replay of the first session', async () => {
   const chart = path.join(folder, 'chart-of-the-bay.txt')
   writeFileSync(chart, 'shallow here\n')
   await press(page, 'Files')
-  await page.getByRole('list', { name: 'What is in the folder' }).waitFor()
+  await page.getByRole('list', { name: 'Folder contents' }).waitFor()
   await page.getByLabel('Files to upload').setInputFiles(chart)
-  await told(page, 'chart-of-the-bay.txt is uploaded.')
+  await told(page, 'chart-of-the-bay.txt was uploaded.')
   opened.defer(() => rmSync(path.join(pilot.home, 'chart-of-the-bay.txt'), { force: true }))
   expect(readFileSync(path.join(pilot.home, 'chart-of-the-bay.txt'), 'utf8')).toBe('shallow here\n')
   await press(page, 'Files')
@@ -122,9 +122,9 @@ test('from an empty server to the replay of the first session', async () => {
   await goTo(page, 'Sessions')
   await page.getByRole('link', { name: 'Past' }).click()
   await page.getByRole('link', { name: `Replay the session of ${pilot.name} on launch` }).click()
-  await page.getByRole('slider', { name: 'Place in the recording' }).press('End')
+  await page.getByRole('slider', { name: 'Position in the recording' }).press('End')
   await page
-    .getByRole('region', { name: /^What the terminal show/ })
+    .getByRole('region', { name: /terminal output$/i })
     .getByText('all-42-aboard')
     .first()
     .waitFor()

@@ -44,16 +44,16 @@ test('files are looked at, edited, made, renamed, moved up and deleted in a tree
   await enterTerminal(page, quarters())
   await press(page, 'Files')
   await press(page, 'Open locker')
-  await page.getByRole('list', { name: 'What is in locker' }).waitFor()
+  await page.getByRole('list', { name: 'Contents of locker' }).waitFor()
 
-  await choose(page, 'Actions for locker', 'New folder in it …')
+  await choose(page, 'Actions for locker', 'New folder here …')
   await fill(page, { Name: 'charts' })
-  await press(page, 'Make the folder')
+  await press(page, 'Create the folder')
   await button(page, 'Open charts').waitFor()
   expect(statSync(path.join(place, 'charts')).isDirectory()).toBe(true)
 
   // Several at once, into the folder that was pressed.
-  await choose(page, 'Actions for charts', 'Upload into it …')
+  await choose(page, 'Actions for charts', 'Upload here …')
   await page.getByLabel('Files to upload').setInputFiles([
     { name: 'notes.txt', mimeType: 'text/plain', buffer: Buffer.from('tide at six\n') },
     { name: 'dot.png', mimeType: 'image/png', buffer: Buffer.from(picture, 'base64') },
@@ -68,22 +68,22 @@ test('files are looked at, edited, made, renamed, moved up and deleted in a tree
     ).toBe(true),
   )
   await press(page, 'Open charts')
-  await press(page, 'Look at dot.png')
+  await press(page, 'View dot.png')
   await page.getByRole('img', { name: 'dot.png' }).waitFor()
   await press(page, 'Close')
-  await press(page, 'Look at zeros')
-  await page.getByText('This is neither text nor a picture that can be shown.').waitFor()
+  await press(page, 'View zeros')
+  await page.getByText('This file cannot be previewed.').waitFor()
   await press(page, 'Close')
-  await press(page, 'Look at evil.html')
+  await press(page, 'View evil.html')
   expect(await field(page, 'Text of evil.html').inputValue()).toBe('<script>alert(1)</script>')
   await press(page, 'Close')
 
   const notes = path.join(place, 'charts', 'notes.txt')
-  await press(page, 'Look at notes.txt')
+  await press(page, 'View notes.txt')
   await field(page, 'Text of notes.txt').fill('tide at seven\n')
   expect(await violations(page)).toEqual([])
   await press(page, 'Save')
-  await told(page, 'notes.txt is saved.')
+  await told(page, 'notes.txt was saved.')
   expect(readFileSync(notes, 'utf8')).toBe('tide at seven\n')
   // Somebody else changes it meanwhile.
   await eventually(async () => expect(await field(page, 'Text of notes.txt').isEditable()).toBe(true))
@@ -91,9 +91,9 @@ test('files are looked at, edited, made, renamed, moved up and deleted in a tree
   utimesSync(notes, 1_000_000, 1_000_000)
   await field(page, 'Text of notes.txt').fill('mine')
   await press(page, 'Save')
-  await page.getByText('Somebody has changed the file meanwhile.').waitFor()
+  await page.getByText('The file has changed since it was opened.').waitFor()
   expect(readFileSync(notes, 'utf8')).toContain('vera')
-  await press(page, 'Read it again')
+  await press(page, 'Reload')
   await eventually(async () =>
     expect(await field(page, 'Text of notes.txt').inputValue()).toBe('tide at nine, says vera\n'),
   )
@@ -105,7 +105,7 @@ test('files are looked at, edited, made, renamed, moved up and deleted in a tree
   await page.getByText('There is something of this name already.').waitFor()
   await fill(page, { Name: 'tides.txt' })
   await press(page, 'Rename it')
-  await button(page, 'Look at tides.txt').waitFor()
+  await button(page, 'View tides.txt').waitFor()
   expect(existsSync(notes)).toBe(false)
 
   // Dropped on a folder, into that folder.
@@ -115,12 +115,12 @@ test('files are looked at, edited, made, renamed, moved up and deleted in a tree
     return data
   })()`)
   await button(page, 'Open charts').dispatchEvent('drop', { dataTransfer: data })
-  await button(page, 'Look at drop.txt').waitFor()
+  await button(page, 'View drop.txt').waitFor()
   expect(readFileSync(path.join(place, 'charts', 'drop.txt'), 'utf8')).toBe('dropped')
   expect(await violations(page)).toEqual([])
 
   // Two that are there already: each is asked for.
-  await choose(page, 'Actions for charts', 'Upload into it …')
+  await choose(page, 'Actions for charts', 'Upload here …')
   await page.getByLabel('Files to upload').setInputFiles([
     { name: 'drop.txt', mimeType: 'text/plain', buffer: Buffer.from('second') },
     { name: 'tides.txt', mimeType: 'text/plain', buffer: Buffer.from('second') },
@@ -159,7 +159,7 @@ test('folders are uploaded whole, chosen or dropped, and things are moved in the
 
   const read = (name: string) => readFileSync(path.join(place, name), 'utf8')
   await page.getByLabel('Folder to upload').setInputFiles(cargo)
-  await told(page, 'cargo/ is uploaded.')
+  await told(page, 'cargo/ was uploaded.')
   for (const name of ['one.txt', 'deep/two.txt', 'deep/deeper/three.txt'])
     expect(read(`cargo/${name}`)).toBe(`first ${name}`)
 
@@ -167,7 +167,7 @@ test('folders are uploaded whole, chosen or dropped, and things are moved in the
   for (const name of ['one.txt', 'deep/two.txt', 'deep/deeper/three.txt', 'four.txt'])
     writeFileSync(path.join(cargo, name), `second ${name}`)
   const devtools = await page.context().newCDPSession(page)
-  const { x, y } = (await page.getByText('Files can be dropped here, or on a folder.').boundingBox())!
+  const { x, y } = (await page.getByText('Drop files here or on a folder.').boundingBox())!
   const data = { items: [], files: [cargo], dragOperationsMask: 1 }
   for (const type of ['dragEnter', 'dragOver', 'drop'] as const)
     await devtools.send('Input.dispatchDragEvent', { type, x: x + 5, y: y + 5, data })
@@ -184,14 +184,14 @@ test('folders are uploaded whole, chosen or dropped, and things are moved in the
 
   // By hand into a folder.
   await press(page, 'Open cargo')
-  await button(page, 'Look at four.txt').dragTo(button(page, 'Open empty'))
+  await button(page, 'View four.txt').dragTo(button(page, 'Open empty'))
   await eventually(() => expect(read('cargo/empty/four.txt')).toBe('second four.txt'))
-  await button(page, 'Look at four.txt').waitFor({ state: 'detached' })
+  await button(page, 'View four.txt').waitFor({ state: 'detached' })
   // A name that is taken there is asked about, and nothing is lost.
   writeFileSync(path.join(place, 'cargo/empty/one.txt'), 'another')
   chmodSync(path.join(place, 'cargo/empty/one.txt'), 0o666)
-  await button(page, 'Look at one.txt').dragTo(button(page, 'Open empty'))
-  await page.getByText('has something called one.txt already').waitFor()
+  await button(page, 'View one.txt').dragTo(button(page, 'Open empty'))
+  await page.getByText('already contains one.txt').waitFor()
   expect(await field(page, 'Name').inputValue()).toBe('one.txt-2')
   expect(await violations(page)).toEqual([])
   await press(page, 'Move it')
@@ -225,17 +225,17 @@ test('a text that is edited outlives a connection that was cut', async () => {
   const cutAndMend = async () => {
     link.refuse(true)
     link.cut()
-    await page.getByText('Trying to continue the session …').waitFor()
+    await page.getByText('Continuing the session …').waitFor()
     link.refuse(false)
-    await page.getByText('Trying to continue the session …').waitFor({ state: 'detached' })
+    await page.getByText('Continuing the session …').waitFor({ state: 'detached' })
   }
 
-  await press(page, 'Look at log.txt')
+  await press(page, 'View log.txt')
   await field(page, 'Text of log.txt').fill('a storm')
   await cutAndMend()
   expect(await field(page, 'Text of log.txt').inputValue()).toBe('a storm')
   await press(page, 'Save')
-  await told(page, 'log.txt is saved.')
+  await told(page, 'log.txt was saved.')
   expect(readFileSync(log, 'utf8')).toBe('a storm')
 })
 
@@ -290,9 +290,9 @@ test('an upload goes on after the server was out of reach', async () => {
   await eventually(async () => expect(await going.getAttribute('value')).not.toBe('0'))
   link.refuse(true)
   link.cut()
-  await page.getByText('Trying to continue the session …').waitFor()
+  await page.getByText('Continuing the session …').waitFor()
   link.shape({ bytesPerSecond: Infinity })
   link.refuse(false)
-  await told(page, 'load is uploaded.')
+  await told(page, 'load was uploaded.')
   expect(statSync(path.join(place, 'load')).size).toBe(6_000_000)
 })

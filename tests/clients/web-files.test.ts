@@ -13,6 +13,7 @@ import {
 import path from 'node:path'
 import { expect, test } from 'vitest'
 import { piece_bytes, type FileNews } from '@hawser/contract/terminals'
+import { sample } from '@hawser/contract/examples'
 import { eventually } from '../harness/eventually.ts'
 import { apiOf, filesBeside, sharedQuarters, terminal, type FilesLine } from './web.ts'
 
@@ -87,7 +88,7 @@ test('what cannot be done is said in plain words', async () => {
     [{ kind: 'get', path: user.home }, 'This is not a file that can be downloaded.'],
     [
       { kind: 'put', path: '/proc/version-2', size: 1, replace: false },
-      /permission denied|The device says|no such/,
+      /permission denied|The device reports|no such/,
     ],
     [{ kind: 'get', path: 'x'.repeat(5000) }, 'A message of the browser was not understood.'],
     [{ kind: 'dance' }, 'A message of the browser was not understood.'],
@@ -108,6 +109,13 @@ test('are for whoever has the terminal, while it is open', async () => {
   using opened = shell
   const others = await apiOf(quarters(), 'owner')
   await expect(others.terminals.files({ body: { session } })).rejects.toThrow(
+    'You have no such terminal open.',
+  )
+  // Nor for its person, signed in to another namespace.
+  const mine = await apiOf(quarters())
+  await quarters().service.rooms.namespaces.join(sample.otherTenant, sample.observer.id, 'observer')
+  const { token } = (await mine.users.namespaceToken({ params: { tenant: sample.otherTenant } })).body
+  await expect(quarters().service.api({ token }).terminals.files({ body: { session } })).rejects.toThrow(
     'You have no such terminal open.',
   )
   using line = await files(session)
@@ -226,7 +234,7 @@ test('what replaces a file keeps its rights and the link to it, and is not writt
   writeFileSync(target, 'of somebody else')
   expect(await put('mine again', { expected })).toEqual({
     kind: 'error',
-    message: 'Somebody has changed the file meanwhile.',
+    message: 'The file has changed since it was opened.',
     exists: true,
   })
   expect(readFileSync(target, 'utf8')).toBe('of somebody else')
@@ -246,7 +254,7 @@ test('a folder that takes no files is said to be one, and the file in it stays',
   line.say({ kind: 'put', path: target, size: 3, replace: true })
   expect(await line.next()).toEqual({
     kind: 'error',
-    message: 'The user may not make files in this folder: permission denied.',
+    message: 'You do not have permission to create files in this folder.',
   })
   expect(readFileSync(target, 'utf8')).toBe('former')
   // So that it can be tidied away.

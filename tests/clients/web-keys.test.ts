@@ -67,7 +67,7 @@ describe('a private key', () => {
       Buffer.concat([proof(), Buffer.from('more')]),
       Buffer.from('pilot'),
     ])
-      await expect(key.sign(challenge, user)).rejects.toThrow('not for this login')
+      await expect(key.sign(challenge, user)).rejects.toThrow('does not belong to this login')
   })
 
   const [, rsa] = Object.values(keys)
@@ -87,7 +87,7 @@ describe('a private key', () => {
     [
       'of another kind',
       generateKeyPairSync('x25519').privateKey.export({ type: 'pkcs8', format: 'pem' }),
-      'of this kind',
+      'This type of key is not supported',
     ],
     ['that is nothing', 'hello', 'not a private key'],
     [
@@ -95,7 +95,11 @@ describe('a private key', () => {
       files[0]![2].slice(0, 200) + '\n-----END OPENSSH PRIVATE KEY-----',
       'not a private key',
     ],
-    ['of zeros', '-----BEGIN PRIVATE KEY-----\nAAAAAAAA\n-----END PRIVATE KEY-----', 'of this kind'],
+    [
+      'of zeros',
+      '-----BEGIN PRIVATE KEY-----\nAAAAAAAA\n-----END PRIVATE KEY-----',
+      'This type of key is not supported',
+    ],
   ])('%s is not read, and it is said why', async (_, file, why) => {
     const reading = readPrivateKey(file)
     await expect(reading).rejects.toThrow(KeyError)

@@ -4,7 +4,7 @@
 import { generateKeyPairSync, randomUUID } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
 import { sample } from '@hawser/contract/examples'
-import { Kind, mostUnshown_bytes } from '@hawser/contract/terminals'
+import { mostUnshown_bytes } from '@hawser/contract/terminals'
 import { blobOf, fingerprintMd5, publicKeyLine } from '@hawser/ssh'
 import { startAgent } from '../harness/agent.ts'
 import { eventually, longestWait_ms } from '../harness/eventually.ts'
@@ -42,7 +42,7 @@ describe('a terminal', () => {
     shell.type('stty size; whoami; echo $TERM; echo "über $((40+2))"\r')
     await shell.until(/31 91[^]*xterm-256color[^]*über 42/)
     expect(shell.text()).toContain(user.name)
-    shell.say(Kind.resize, { cols: 120, rows: 40 })
+    shell.say({ kind: 'resize', width: 120, height: 40 })
     await asking(() => shell.type('stty size\r'), shell, '40 120')
     const api = await apiOf(quarters())
     expect((await api.sessions.get({ params: { uid } })).body).toMatchObject({
@@ -56,7 +56,7 @@ describe('a terminal', () => {
     })
     shell.type('exit\r')
     expect(await shell.closed).toBe(1000)
-    expect(shell.news.filter(({ kind }) => kind === Kind.error)).toEqual([])
+    expect(shell.news.filter(({ kind }) => kind === 'end')).toEqual([])
     expect(await over(uid)).toMatchObject({
       type: 'shell',
       term: 'xterm-256color',
@@ -75,11 +75,12 @@ describe('a terminal', () => {
       body: { device: agent.uid, username: user.name, password: user.password },
     })
     using shell = await dial(service, body.token)
-    shell.say(Kind.input, [...Buffer.from('echo "alt $((6*7)) ü"')])
-    shell.say(Kind.input, Buffer.from('\r').toString('base64'))
+    shell.say({ kind: 1, data: [...Buffer.from('echo "alt $((6*7)) ü"')] })
+    const type = (text: string) => shell.say({ kind: 1, data: Buffer.from(text).toString('base64') })
+    type('\r')
     await shell.until('alt 42 ü')
-    shell.say(Kind.resize, { cols: 100, rows: 30 })
-    await asking(() => shell.type(Buffer.from('stty size\r').toString('base64')), shell, '30 100')
+    shell.say({ kind: 2, data: { cols: 100, rows: 30 } })
+    await asking(() => type('stty size\r'), shell, '30 100')
     expect(shell.news).toEqual([])
     using refused = await dial(
       service,
@@ -104,7 +105,7 @@ describe('a terminal', () => {
     const [first, uid] = await terminal(quarters())
     using shell = first
     await owner.sessions.close({ params: { uid }, body: { device: quarters().agent.uid } })
-    expect(await shell.hear(Kind.error)).toBe('The session was closed by an administrator.')
+    expect(await shell.hear('end')).toBe('The session was closed by an administrator.')
     expect(await shell.closed).toBe(1000)
     const [second, other] = await terminal(quarters())
     second.close(1000)
@@ -148,7 +149,7 @@ describe('a terminal', () => {
   test('that does not keep up is not sent more than it can show', async () => {
     const [opened] = await terminal(quarters())
     using shell = opened
-    shell.say(Kind.shown, 0)
+    shell.say({ kind: 'shown', bytes: 0 })
     shell.type('head -c 3000000 /dev/zero | tr "\\0" x; echo; echo don"e"\r')
     const received = (): number => Buffer.byteLength(shell.text())
     await eventually(() => expect(received()).toBeGreaterThan(mostUnshown_bytes))
@@ -161,7 +162,7 @@ describe('a terminal', () => {
     })
     expect(last).toBeLessThan(mostUnshown_bytes + 300_000)
     expect(shell.text()).not.toContain('done')
-    const showing = setInterval(() => shell.say(Kind.shown, received()), 5)
+    const showing = setInterval(() => shell.say({ kind: 'shown', bytes: received() }), 5)
     await shell.until('done')
     clearInterval(showing)
     expect(received()).toBeGreaterThan(3_000_000)
@@ -170,11 +171,14 @@ describe('a terminal', () => {
   test('takes far more than fits on the way, from a browser that also has to say what it has shown', async () => {
     const [opened] = await terminal(quarters())
     using shell = opened
-    shell.say(Kind.shown, 0)
+    shell.say({ kind: 'shown', bytes: 0 })
     shell.type('stty raw -echo; echo ready-$((1+1)); head -c 6000000; echo done-$((1+1))\r')
     await shell.until('ready-2')
     for (let sent = 0; sent < 6_000_000; sent += 4000) shell.type('y'.repeat(4000))
-    const showing = setInterval(() => shell.say(Kind.shown, Buffer.byteLength(shell.text())), 50)
+    const showing = setInterval(
+      () => shell.say({ kind: 'shown', bytes: Buffer.byteLength(shell.text()) }),
+      50,
+    )
     await shell.until('done-2')
     clearInterval(showing)
     expect(shell.text().match(/y/g)!.length).toBeGreaterThanOrEqual(6_000_000)
@@ -228,12 +232,12 @@ test('a device that is lost and a server that stops end the terminal with a sent
   using lost = first
   own.agent.kill('SIGKILL')
   await lost.until('The connection to harbour.gantry was lost.')
-  expect(await lost.hear(Kind.error)).toBe('The connection to harbour.gantry was lost.')
+  expect(await lost.hear('end')).toBe('The connection to harbour.gantry was lost.')
   await using another = await startAgent(own.service, { hostname: 'winch' })
   const [second] = await terminal(own, {}, { device: another.uid })
   using stopped = second
   const stopping = own.service[Symbol.asyncDispose]()
-  expect(await stopped.hear(Kind.error)).toBe('The server is stopping.')
+  expect(await stopped.hear('end')).toBe('The server is stopping.')
   await stopped.closed
   await stopping
 })
@@ -243,15 +247,15 @@ test('the limits of sessions hold: one that is idle ends, and one more than a so
   const [first] = await terminal(own)
   using idle = first
   using second = await dial(own.service, await ticket(own))
-  expect(await second.hear(Kind.error)).toBe('Too many sessions from your address.')
-  expect(await idle.hear(Kind.error)).toBe('The session was idle for too long.')
+  expect(await second.hear('end')).toBe('Too many sessions from your address.')
+  expect(await idle.hear('end')).toBe('The session was idle for too long.')
   await idle.closed
   // There is room again when everything of it is closed.
   const token = await eventually(async () => {
     const given = await ticket(own)
     using third = await dial(own.service, given)
     await eventually(() => expect(third.news.length).toBeGreaterThan(0))
-    expect(third.news[0]!.kind).toBe(Kind.session)
+    expect(third.news[0]!.kind).toBe('session')
     return given
   })
   expect(own.service.log()).toContain('terminal.opened')
@@ -314,7 +318,7 @@ describe('a private key stays in the browser', () => {
 
   const begin = async (name: Name, by: object = { public_key: line(name) }): Promise<[Dialled, Buffer]> => {
     const shell = await dial(quarters().service, await ticket(quarters(), { password: undefined, ...by }))
-    return [shell, Buffer.from((await shell.hear(Kind.signature)) as string, 'base64')]
+    return [shell, Buffer.from(await shell.hear('sign'), 'base64')]
   }
 
   test.each(['rsa', 'ed25519', 'P-256', 'P-384', 'P-521'] as const)(
@@ -324,8 +328,8 @@ describe('a private key stays in the browser', () => {
       const [opened, challenge] = await begin(name)
       using shell = opened
       expect(challenge.includes(Buffer.from(`${quarters().user.name}@${quarters().agent.uid}`))).toBe(true)
-      shell.say(Kind.signature, (await sign(name, challenge)).toString('base64'))
-      await shell.hear(Kind.session)
+      shell.say({ kind: 'signature', signature: (await sign(name, challenge)).toString('base64') })
+      await shell.hear('session')
       shell.type('echo key-$((1+1))\r')
       await shell.until('key-2')
     },
@@ -336,8 +340,8 @@ describe('a private key stays in the browser', () => {
       fingerprint: fingerprintMd5(blobOf(kinds.ed25519.publicKey)),
     })
     using shell = opened
-    shell.say(Kind.signature, (await sign('ed25519', challenge)).toString('base64'))
-    await shell.hear(Kind.session)
+    shell.say({ kind: 'signature', signature: (await sign('ed25519', challenge)).toString('base64') })
+    await shell.hear('session')
   })
 
   test('SHA-1 is refused, and so are a signature of another login, another key’s and nonsense', async () => {
@@ -348,10 +352,10 @@ describe('a private key stays in the browser', () => {
       const [opened, challenge] = await begin(name)
       using shell = opened
       const made = await make(challenge)
-      shell.say(Kind.signature, typeof made === 'string' ? made : made.toString('base64'))
-      const sentence = await shell.hear(Kind.error)
+      shell.say({ kind: 'signature', signature: typeof made === 'string' ? made : made.toString('base64') })
+      const sentence = await shell.hear('end')
       expect(await shell.closed).toBe(1008)
-      expect(shell.news.some(({ kind }) => kind === Kind.session)).toBe(false)
+      expect(shell.news.some(({ kind }) => kind === 'session')).toBe(false)
       return sentence
     }
     expect(await refused('rsa', async (challenge) => sign('rsa', challenge, 'SHA-1'))).toContain(

@@ -5,7 +5,7 @@ import os from 'node:os'
 import { afterAll, beforeAll, expect, vi } from 'vitest'
 import { client } from '@hawser/contract/client'
 import { sample } from '@hawser/contract/examples'
-import { Kind, type FileNews } from '@hawser/contract/terminals'
+import type { FileNews, TerminalMessage, TerminalNews } from '@hawser/contract/terminals'
 import { dialWebSocket, UpgradeFailed } from '@hawser/mux'
 import { makePerson } from '../../agent/test/person.ts'
 import { startAgent, type Agent } from '../harness/agent.ts'
@@ -46,15 +46,16 @@ export function sharedQuarters(options?: ServiceOptions): () => Quarters {
 export interface Dialled extends Disposable {
   /** All output so far. */
   text(): string
-  /** Kinds and their data, in order; of old terminals nothing. */
-  readonly news: { readonly kind: number; readonly data: unknown }[]
-  say(kind: number, data: unknown): void
+  /** All text messages, in order; of old terminals none. */
+  readonly news: TerminalNews[]
+  /** Sends a message as JSON: a right one, or a wrong one. */
+  say(message: TerminalMessage | object | null): void
   type(text: string): void
   send(message: string | Uint8Array): void
   /** Waits until it was shown. */
   until(pattern: string | RegExp): Promise<void>
-  /** Waits for news of this kind. */
-  hear(kind: number): Promise<unknown>
+  /** Waits for news of this kind: the uid of the session, the last sentence, or what to sign, in base64. */
+  hear(kind: 'session' | 'end' | 'sign'): Promise<string>
   readonly closed: Promise<number>
   close(code?: number): void
   pause(): void
@@ -75,33 +76,34 @@ export async function dial(
   const address = `${url.replace('http', 'ws')}/ws/ssh?token=${token}&cols=${cols}&rows=${rows}`
   const socket = await dialWebSocket(address, { headers: { origin: url, ...headers } })
   const output: Buffer[] = []
-  const news: { kind: number; data: unknown }[] = []
+  const news: TerminalNews[] = []
   const closed = new Promise<number>((resolve) => socket.once('close', resolve))
   socket.on('error', () => undefined)
   socket.on('message', (data, binary) => {
     const bytes = data as Buffer
     const text = binary ? '' : bytes.toString()
     // An old terminal shows plain text.
-    if (text.startsWith('{"kind"')) news.push(JSON.parse(text) as (typeof news)[number])
+    if (text.startsWith('{"kind"')) news.push(JSON.parse(text) as TerminalNews)
     else output.push(bytes)
   })
   socket.resume()
   const text = (): string => Buffer.concat(output).toString()
-  const say = (kind: number, data: unknown): void => socket.send(JSON.stringify({ kind, data }))
   return {
     text,
     news,
-    say,
-    type: (typed) => say(Kind.input, typed),
+    say: (message) => socket.send(JSON.stringify(message)),
+    type: (typed) => socket.send(Buffer.from(typed)),
     send: (message) => socket.send(message),
     until: async (pattern) =>
       eventually(() =>
         typeof pattern === 'string' ? expect(text()).toContain(pattern) : expect(text()).toMatch(pattern),
       ),
     hear: async (kind) =>
-      eventually(() => expect(news.find((one) => one.kind === kind)).toBeDefined()).then(
-        () => news.find((one) => one.kind === kind)!.data,
-      ),
+      eventually(() => {
+        const one = news.find((each) => each.kind === kind) ?? expect.unreachable()
+        if (one.kind === 'session') return one.uid
+        return one.kind === 'end' ? one.message : one.kind === 'sign' ? one.challenge : ''
+      }),
     closed,
     close: (code) => socket.close(code),
     pause: () => socket.pause(),
@@ -148,7 +150,7 @@ export async function terminal(
   change: object = {},
 ): Promise<[Dialled, string]> {
   const dialled = await dial(quarters.service, await ticket(quarters, change), options)
-  return [dialled, (await dialled.hear(Kind.session)) as string]
+  return [dialled, await dialled.hear('session')]
 }
 
 /** Files beside a terminal, as a browser asks for them. */

@@ -5,7 +5,7 @@ import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import net, { type AddressInfo, type Socket } from 'node:net'
 import { startNats, type Nats } from '../harness/nats.ts'
-import { freshDatabase } from '../harness/postgres.ts'
+import { migratedDatabase } from '../harness/postgres.ts'
 import { startService, type Service } from '../harness/service.ts'
 import { buildWorld, type World } from '../harness/world.ts'
 
@@ -31,7 +31,7 @@ export async function startCluster(
 ): Promise<Cluster> {
   await using opened = new AsyncDisposableStack()
   const nats = opened.use(await startNats())
-  const database = options.database ?? (await freshDatabase())
+  const database = options.database ?? (await migratedDatabase())
   const env = {
     HAWSER_NATS: nats.url,
     HAWSER_NODE_ADDRESS: '127.0.0.1:0',

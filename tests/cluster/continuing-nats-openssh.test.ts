@@ -80,7 +80,7 @@ describe('with ssh at another node', () => {
     await third.until(/value moved\r\n>/)
     await second.until(told)
     expect(await second.ended).toBe(0)
-    expect(second.shown().match(/goes on elsewhere/g)).toHaveLength(1)
+    expect(second.shown().match(/continues elsewhere/g)).toHaveLength(1)
     // And between two clients that both are at the other node.
     using fourth = attach(other)
     await fourth.until(/value moved\r\n>/)
@@ -137,7 +137,7 @@ describe('only the same person', () => {
       const { status, stdout } = await run('ssh', words)
       expect([status, String(stdout)]).toEqual([
         1,
-        expect.stringContaining('There is no such session of yours to continue here.'),
+        expect.stringContaining('You have no such session to continue here.'),
       ])
       using fresh = sit(other, { key })
       await ready(fresh, 'own')

@@ -88,7 +88,7 @@ export async function leaveBehind(at: { sshPort: number }, value: string, key?: 
   return await isHeld()
 }
 export const question = /Your session of \d\d:\d\d UTC is still there: Enter continues it/
-export const told = /The session goes on elsewhere: ssh from 127\.0\.0\.1\./
+export const told = /The session continues elsewhere: ssh from 127\.0\.0\.1\./
 
 afterEach(async () => {
   for (const { uid, device_uid } of await list())

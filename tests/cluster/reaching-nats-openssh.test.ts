@@ -92,7 +92,7 @@ test('all nodes say the same about who is online, also after a change', async ()
 })
 
 describe('what is done on one node', () => {
-  test('a session that goes on elsewhere is closed', async () => {
+  test('a session that continues elsewhere is closed', async () => {
     await using running = watch('ssh', [...args(1), target(), 'echo ready; sleep 1000'])
     await running.until(/(ready)/)
     const [session] = (await owners[2]!.sessions.list()).body.filter(({ active }) => active)
@@ -198,7 +198,7 @@ describe('what only one node can serve is handed to it', () => {
     guest.say({ kind: 'ask' })
     await running.until(/(asks to type here)/)
     running.child.stdin.write('\u001dy')
-    await running.until(/(types here, too)/)
+    await running.until(/(can now type here)/)
     guest.type('echo fr$((1+1))m afar\r')
     await running.until(/(fr2m afar)/)
     for (const owner of owners)

@@ -6,7 +6,6 @@ import os from 'node:os'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { client, type Client } from '@hawser/contract/client'
 import { sample } from '@hawser/contract/examples'
-import { Kind } from '@hawser/contract/terminals'
 import { makePerson } from '../../agent/test/person.ts'
 import { folder, freePort, keygen, quietArgs, type Folder } from '../../ssh/test/programs.ts'
 import { openTerminal } from '../clients/terminal.ts'
@@ -102,7 +101,7 @@ const kinds: Kinds = {
     ).body
     const page = await dial(node, token)
     stack.defer(() => page[Symbol.dispose]())
-    await page.hear(Kind.session)
+    await page.hear('session')
     page.type('echo rea""dy\r')
     await page.until('ready\r\n')
   },

@@ -5,7 +5,7 @@ import os from 'node:os'
 import path from 'node:path'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { sample } from '@hawser/contract/examples'
-import { Kind, type FileNews } from '@hawser/contract/terminals'
+import type { FileNews } from '@hawser/contract/terminals'
 import { dialWebSocket } from '@hawser/mux'
 import { makePerson } from '../../agent/test/person.ts'
 import { dial, refusal, type Dialled } from '../clients/web.ts'
@@ -43,7 +43,7 @@ const ticketOn = async (at: number): Promise<string> =>
 async function terminal(made: number, used: number): Promise<[Dialled, string]> {
   const token = await ticketOn(made)
   const shell = await dial(node(used), token, { cols: 91, rows: 31 })
-  return [shell, (await shell.hear(Kind.session)) as string]
+  return [shell, await shell.hear('session')]
 }
 
 test('a terminal whose ticket was made on another node works, and is closed and noted as any other', async () => {
@@ -57,7 +57,7 @@ test('a terminal whose ticket was made on another node works, and is closed and 
     ip_address: '127.0.0.1',
   })
   await (await api(1, 'owner')).sessions.close({ params: { uid }, body: { device: agent.uid } })
-  expect(await shell.hear(Kind.error)).toBe('The session was closed by an administrator.')
+  expect(await shell.hear('end')).toBe('The session was closed by an administrator.')
   await eventually(async () =>
     expect((await (await api(1)).sessions.get({ params: { uid } })).body.active).toBe(false),
   )
@@ -66,7 +66,7 @@ test('a terminal whose ticket was made on another node works, and is closed and 
 test('a ticket is good once, on whichever node', async () => {
   const token = await ticketOn(0)
   using shell = await dial(node(1), token)
-  await shell.hear(Kind.session)
+  await shell.hear('session')
   expect(await refusal(node(0), token)).toBe(401)
   expect(await refusal(node(2), token)).toBe(401)
 })

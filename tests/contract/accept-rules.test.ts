@@ -4,14 +4,15 @@ import { describe, expect, test } from 'vitest'
 import type { Client } from '@hawser/contract/client'
 import { sample } from '@hawser/contract/examples'
 import { firstFitting } from '../../server/src/domain/devices/accept-rules.ts'
-import { bothDatabases, sharedPlace, startPlace, type Place } from '../harness/place.ts'
+import { sharedPlace, startPlace, type Place } from '../harness/place.ts'
+import { oneDatabase } from '../harness/tier.ts'
 
 type Wanted = Parameters<Client['acceptRules']['create']>[0]['body']
 const create = async (place: Place, body: Wanted) => place.administrator.acceptRules.create({ body })
 const statusOf = async (place: Place, uid: string) =>
   (await place.observer.devices.get({ params: { uid } })).body
 
-describe.each(bothDatabases)('on %s', (_, options) => {
+describe.each(oneDatabase)('on %s', (_, options) => {
   const place = sharedPlace(options)
 
   test('without a rule that fits a new device waits', async () => {

@@ -225,11 +225,11 @@ describe('routes', () => {
       'GET /agent/hawser-agent-linux-x64.tar.gz': 'anyone: what install.sh fetches',
       'GET /agent/hawser-agent-linux-arm64.tar.gz': 'anyone: what install.sh fetches',
       'WEBSOCKET /ssh/connection': 'a device',
-      'WEBSOCKET /ssh/revdial': 'whoever was told the address, once',
+      'WEBSOCKET /ssh/revdial': 'holders of the address, once',
       'WEBSOCKET /agent/connection': 'a device',
       'WEBSOCKET /api/sessions/:uid/live':
-        'as sessions.play, or with `join` as sessions.join; or whoever has a ticket of either or of an invitation, once',
-      'WEBSOCKET /ws/ssh': 'whoever has a ticket of terminals.open, once',
+        'as sessions.play, or with `join` as sessions.join; or holders of a ticket of either or of an invitation, once',
+      'WEBSOCKET /ws/ssh': 'holders of a ticket of terminals.open, once',
     })
   })
 

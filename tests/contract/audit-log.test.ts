@@ -188,7 +188,7 @@ describe('an export', () => {
     expect((await verify(elsewhere, '--head', kept)).code).toBe(1)
     expect((await verify(text, '--key', Buffer.alloc(32).toString('base64'))).code).toBe(1)
     writeFileSync(kept, JSON.stringify({ ...head, hash: 'f'.repeat(64) }))
-    expect((await verify(text, '--head', kept)).stderr).toContain('no head that a server has signed')
+    expect((await verify(text, '--head', kept)).stderr).toContain('is not a head signed by a server')
   })
 
   test('that cannot be read is no bug of the program', async () => {

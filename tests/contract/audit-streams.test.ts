@@ -6,7 +6,8 @@ import { sample } from '@hawser/contract/examples'
 import { describe, expect, test } from 'vitest'
 import { theServer } from '../../server/src/domain/audit/audit.ts'
 import { day_ms, hour_ms, minute_ms } from '../../server/src/kit/clock.ts'
-import { bothDatabases, sharedPlace, startPlace, type Place } from '../harness/place.ts'
+import { sharedPlace, startPlace, type Place } from '../harness/place.ts'
+import { oneDatabase } from '../harness/tier.ts'
 import { receiverCa, startSyslog, startWebhook, type TestWebhook } from '../harness/receivers.ts'
 
 const env = { HAWSER_STREAM_ALLOW: '127.0.0.1' }
@@ -49,7 +50,7 @@ function expectAll(webhook: TestWebhook, from: number, to: number): void {
 
 const newest = async (place: Place) => (await place.key.audit.head({})).body.seq
 
-describe.each(bothDatabases)('on %s', (_, options) => {
+describe.each(oneDatabase)('on %s', (_, options) => {
   const place = sharedPlace(async () => ({ ...(await options()), env }))
 
   test('a webhook gets every entry from the creation of the stream on, signed', async () => {

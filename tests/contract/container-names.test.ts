@@ -231,9 +231,9 @@ describe.each(bothDatabases)('containers on %s', (_, options) => {
     test('also takes those that waited when it is switched on', async () => {
       await using engine = await connected(false, box('early', 'early'))
       const { uid } = (await settled({ early: { status: 'pending' } }))['early']!
-      expect((await get(uid)).waiting_reason).toBe('It waits for somebody to accept it.')
+      expect((await get(uid)).waiting_reason).toBe('It waits to be accepted.')
       const why = await place.administrator.logins.explain({ body: { device: 'early', username: 'root' } })
-      expect(why.body.sentence).toBe('early is pending: people reach it once somebody has accepted it.')
+      expect(why.body.sentence).toBe('early is pending: it must be accepted before people can reach it.')
       const params = { uid: engine.connector }
       await place.administrator.connectors.update({ params, body: { accept: true } })
       await settled({ early: { uid, status: 'accepted' } })

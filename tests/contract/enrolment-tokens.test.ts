@@ -5,7 +5,7 @@ import { describe, expect, test } from 'vitest'
 import type { Client } from '@hawser/contract/client'
 import { tokenPattern } from '@hawser/contract/enrolment-tokens'
 import { sample } from '@hawser/contract/examples'
-import { patternName } from '../../server/src/domain/devices/joining.ts'
+import { patternName } from '../../server/src/domain/devices/presented-tokens.ts'
 import { day_ms } from '../../server/src/kit/clock.ts'
 import { bothDatabases, sharedPlace, startPlace, type Place } from '../harness/place.ts'
 

@@ -1,16 +1,16 @@
 // Invitations into a namespace: by e-mail to an address with or without an account, with the token
 // shown where there is no mail server, listed, sent again, withdrawn and expired, and once for one of
-// many, on both databases.
+// many.
 import { describe, expect, test } from 'vitest'
 import { sample } from '@hawser/contract/examples'
 import { mostMemberInvitations } from '@hawser/contract/invitations'
 import { day_ms, iso, minute_ms } from '../../server/src/kit/clock.ts'
 import { hashOf } from '../../server/src/kit/secrets.ts'
 import { bothDatabases, startPlace, type Place } from '../harness/place.ts'
+import type { ServiceOptions } from '../harness/service.ts'
+import { oneDatabase } from '../harness/tier.ts'
 import { linkIn, refused, statusesOf, statusOf } from './people.ts'
 
-/** No mail server answers there, so e-mails are kept in the outbox, as when one is away. */
-const mailing = { HAWSER_SMTP: 'smtp://127.0.0.1:1' }
 const { stranger } = sample
 const tenant = sample.tenant
 
@@ -31,11 +31,12 @@ const roleOf = async (place: Place, username: string) =>
 const left = async (place: Place) =>
   (await place.owner.invitations.list({ query: { per_page: 100 } })).body.map(({ email }) => email)
 
-describe.each(bothDatabases)('on %s', (_, options) => {
-  const start = async (env: Record<string, string> = mailing) => startPlace({ ...(await options()), env })
+const startOn = async (options: () => Promise<ServiceOptions>, change: ServiceOptions = {}) =>
+  startPlace({ ...(await options()), mailServer: true, ...change })
 
+describe.each(oneDatabase)('on %s', (_, options) => {
   test('somebody with an account gets a link, looks at it, and accepts', async () => {
-    await using place = await start()
+    await using place = await startOn(options)
     const { mail, token, invitation } = await invited(place, stranger.email)
     expect(mail.subject).toBe('You are invited to harbour')
     expect(mail.text).toContain('adam invites you to the namespace harbour on this server, as operator.')
@@ -73,7 +74,7 @@ describe.each(bothDatabases)('on %s', (_, options) => {
   })
 
   test('somebody without one signs up through the link, confirmed and a member at once', async () => {
-    await using place = await start({ ...mailing, HAWSER_REGISTRATION: 'invited' })
+    await using place = await startOn(options, { env: { HAWSER_REGISTRATION: 'invited' } })
     const email = 'nadia@corp.example'
     const { token } = await invited(place, 'Nadia@Corp.example'.toLowerCase())
     const account = { name: 'Nadia', username: 'nadia', password: 'lighthouse' }
@@ -96,7 +97,7 @@ describe.each(bothDatabases)('on %s', (_, options) => {
   })
 
   test('where registration is closed, only accounts that are there can accept', async () => {
-    await using place = await start({ ...mailing, HAWSER_REGISTRATION: 'closed' })
+    await using place = await startOn(options, { env: { HAWSER_REGISTRATION: 'closed' } })
     const { token } = await invited(place, 'nadia@corp.example')
     expect((await place.nobody.invitations.open({ body: { token } })).body.sign_up).toBe(false)
     const account = { name: 'Nadia', username: 'nadia', password: 'lighthouse' }
@@ -108,7 +109,7 @@ describe.each(bothDatabases)('on %s', (_, options) => {
   })
 
   test('without a mail server the token is shown once, and proves no mailbox', async () => {
-    await using place = await start({})
+    await using place = await startOn(options, { mailServer: false })
     const email = 'nadia@corp.example'
     const { body } = await place.administrator.invitations.create({ body: { email, role: 'observer' } })
     expect(body.token).toMatch(/^hwn_/)
@@ -127,7 +128,7 @@ describe.each(bothDatabases)('on %s', (_, options) => {
   })
 
   test('they expire, can be sent again with a new link, and withdrawn', async () => {
-    await using place = await start()
+    await using place = await startOn(options)
     const { token, invitation } = await invited(place, stranger.email)
     place.clock.forward(7 * day_ms - minute_ms)
     expect((await place.nobody.invitations.open({ body: { token } })).status).toBe(200)
@@ -151,33 +152,8 @@ describe.each(bothDatabases)('on %s', (_, options) => {
     expect(actions).toEqual(expect.arrayContaining(['invitation.sent-again', 'invitation.withdrawn']))
   })
 
-  test('ten accepts and ten sign-ups at once make one member each', async () => {
-    await using place = await start()
-    const own = await invited(place, stranger.email)
-    const accepts = await statusesOf(
-      Array.from({ length: 10 }, () => place.stranger.invitations.accept({ body: { token: own.token } })),
-    )
-    expect(accepts.filter((status) => status === 200)).toHaveLength(1)
-    expect(accepts.filter((status) => status >= 500)).toEqual([])
-    const { token } = await invited(place, 'nadia@corp.example')
-    const statuses = await statusesOf(
-      Array.from({ length: 10 }, (_, n) =>
-        place.nobody.invitations.signUp({
-          body: { token, name: 'Nadia', username: `nadia-${n}`, password: 'lighthouse' },
-        }),
-      ),
-    )
-    expect(statuses.filter((status) => status === 200)).toHaveLength(1)
-    expect(statuses.filter((status) => status >= 500)).toEqual([])
-    const members = await place.rooms.stores.namespaces.members(tenant)
-    expect(members.filter(({ username }) => username.startsWith('nadia-'))).toHaveLength(1)
-    expect(
-      (await place.rooms.stores.users.list()).filter(({ email }) => email === 'nadia@corp.example'),
-    ).toHaveLength(1)
-  })
-
   test('a namespace has a hundred at most, counted together, and an address one', async () => {
-    await using place = await start({})
+    await using place = await startOn(options, { mailServer: false })
     const { stores } = place.rooms
     const now = iso(place.clock.now())
     const { items } = await stores.of(tenant).memberInvitations.list({ page: 1, per_page: 1 })
@@ -213,5 +189,32 @@ describe.each(bothDatabases)('on %s', (_, options) => {
         (await stores.of(tenant).memberInvitations.list({ page: 1, per_page: 1 })).items[0]!.id,
       )
     expect((await refused(create('f@corp.example'))).kind).toBe('conflict')
+  })
+})
+
+describe.each(bothDatabases)('at the same time, on %s', (_, options) => {
+  test('ten accepts and ten sign-ups at once make one member each', async () => {
+    await using place = await startOn(options)
+    const own = await invited(place, stranger.email)
+    const accepts = await statusesOf(
+      Array.from({ length: 10 }, () => place.stranger.invitations.accept({ body: { token: own.token } })),
+    )
+    expect(accepts.filter((status) => status === 200)).toHaveLength(1)
+    expect(accepts.filter((status) => status >= 500)).toEqual([])
+    const { token } = await invited(place, 'nadia@corp.example')
+    const statuses = await statusesOf(
+      Array.from({ length: 10 }, (_, n) =>
+        place.nobody.invitations.signUp({
+          body: { token, name: 'Nadia', username: `nadia-${n}`, password: 'lighthouse' },
+        }),
+      ),
+    )
+    expect(statuses.filter((status) => status === 200)).toHaveLength(1)
+    expect(statuses.filter((status) => status >= 500)).toEqual([])
+    const members = await place.rooms.stores.namespaces.members(tenant)
+    expect(members.filter(({ username }) => username.startsWith('nadia-'))).toHaveLength(1)
+    expect(
+      (await place.rooms.stores.users.list()).filter(({ email }) => email === 'nadia@corp.example'),
+    ).toHaveLength(1)
   })
 })

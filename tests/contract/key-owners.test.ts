@@ -3,7 +3,8 @@
 import { randomBytes } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
 import { sample } from '@hawser/contract/examples'
-import { bothDatabases, sharedPlace, type Place } from '../harness/place.ts'
+import { sharedPlace, type Place } from '../harness/place.ts'
+import { oneDatabase } from '../harness/tier.ts'
 
 /** A key that no test has used before. */
 function newKey(): string {
@@ -31,7 +32,7 @@ const listed = async (place: Place, fingerprint: string) =>
     (key) => key.fingerprint === fingerprint,
   )
 
-describe.each(bothDatabases)('on %s', (_, options) => {
+describe.each(oneDatabase)('on %s', (_, options) => {
   const place = sharedPlace(options)
 
   test('a key belongs to nobody unless somebody is named, by id or by user name', async () => {

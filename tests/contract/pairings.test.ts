@@ -1,6 +1,7 @@
 // Pairing: an agent asks and gets a code; a member who may accept devices sees what asks, and takes it in or
 // refuses it; the agent learns the outcome with its own secret. A code works once and for 15 minutes.
 import { generateKeyPairSync } from 'node:crypto'
+import { sql } from 'kysely'
 import { describe, expect, test } from 'vitest'
 import { sample } from '@hawser/contract/examples'
 import { blobOf, fingerprintSha256 } from '@hawser/ssh'
@@ -30,7 +31,7 @@ async function ask(place: Place, change: { hostname?: string; mac?: string } = {
 }
 const outcome = async (place: Place, secret: string) =>
   (await place.nobody.pairings.outcome({ body: { secret } })).body
-const gone = { status: 404, message: 'No device waits with this code: it is wrong, used or expired.' }
+const gone = { status: 404, message: 'This code is wrong, already used or expired.' }
 
 describe.each(bothDatabases)('on %s', (_, options) => {
   const place = sharedPlace(options)
@@ -97,16 +98,32 @@ describe.each(bothDatabases)('on %s', (_, options) => {
   test('a name that is taken is refused, nothing is left behind, and another name helps', async () => {
     await place.accepted('berth')
     const { code, secret } = await ask(place)
+    const before = (await place.owner.audit.list({ query: { limit: 1 } })).body.entries
     await expect(place.operator.pairings.confirm({ body: { code, name: 'Berth' } })).rejects.toMatchObject({
       status: 409,
     })
     expect(await outcome(place, secret)).toEqual({ status: 'waiting' })
+    expect((await place.owner.audit.list({ query: { limit: 1 } })).body.entries).toEqual(before)
     const { body: pending } = await place.observer.devices.list({
       query: { status: 'pending', per_page: 100 },
     })
     expect(pending.some(({ name }) => name === 'berth')).toBe(false)
     const { body } = await place.operator.pairings.confirm({ body: { code, name: 'berth-2' } })
     expect(body.name).toBe('berth-2')
+  })
+
+  test('a device that waits already keeps its name and tags when its code cannot be confirmed', async () => {
+    await place.accepted('mole')
+    const { body: asks, code, secret } = await ask(place, { hostname: 'quay' })
+    const { uid } = (await place.nobody.devices.auth({ body: { ...asks, tenant_id: sample.tenant } })).body
+    const device = async () => (await place.observer.devices.get({ params: { uid } })).body
+    const confirm = (name: string) =>
+      place.operator.pairings.confirm({ body: { code, name, tags: ['pier'] } })
+    await expect(confirm('mole')).rejects.toMatchObject({ status: 409 })
+    expect(await outcome(place, secret)).toEqual({ status: 'waiting' })
+    expect(await device()).toMatchObject({ name: 'quay', tags: [], status: 'pending' })
+    await confirm('mole-2')
+    expect(await device()).toMatchObject({ name: 'mole-2', tags: ['pier'], status: 'accepted' })
   })
 })
 
@@ -118,6 +135,34 @@ describe('a code', () => {
     await place.operator.pairings.refuse({ body: { code } })
     expect(await outcome(place, secret)).toEqual({ status: 'refused' })
     await expect(place.operator.pairings.confirm({ body: { code } })).rejects.toMatchObject(gone)
+  })
+
+  test.each([
+    ['marking the code as used', 'update on pairings'],
+    ['storing the device', 'insert on devices'],
+    ['accepting the device', 'update of status on devices'],
+    ['writing the audit log', 'insert on audit_entries'],
+  ])('stays good, and leaves nothing behind, when %s fails in its confirmation', async (_, step) => {
+    await using failing = await startPlace()
+    const { db } = failing.rooms.database
+    const { code, secret, body } = await ask(failing, { hostname: 'sluice' })
+    const state = async () => ({
+      devices: (await failing.owner.devices.list({ query: { per_page: 100 } })).body,
+      entries: (await failing.owner.audit.list({ query: { limit: 1 } })).body.entries,
+      outcome: await outcome(failing, secret),
+    })
+    const before = await state()
+    const fails = sql`begin select raise(abort, 'the process is gone'); end`
+    await sql`create trigger fails before ${sql.raw(step)} ${fails}`.execute(db)
+    await expect(failing.operator.pairings.confirm({ body: { code } })).rejects.toMatchObject({ status: 500 })
+    await sql`drop trigger fails`.execute(db)
+    expect(await state()).toEqual(before)
+    expect(before.outcome).toEqual({ status: 'waiting' })
+    expect((await failing.operator.pairings.confirm({ body: { code } })).body.name).toBe('sluice')
+    const { devices } = await state()
+    expect(devices.filter(({ identity }) => identity.mac === body.identity.mac)).toMatchObject([
+      { name: 'sluice', status: 'accepted' },
+    ])
   })
 
   test('expires after 15 minutes, and a confirmation can still be learnt of for as long', async () => {

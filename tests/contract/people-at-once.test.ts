@@ -3,8 +3,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { ApiError } from '@hawser/contract/client'
 import { sample } from '@hawser/contract/examples'
-import { freshDatabase } from '../harness/postgres.ts'
-import { startService, type Service } from '../harness/service.ts'
+import { begunDatabase, startService, type Service } from '../harness/service.ts'
 import { buildWorld, type World } from '../harness/world.ts'
 import { from, statusesOf, toStepStart, totpAt } from './people.ts'
 
@@ -18,7 +17,7 @@ describe.each(['SQLite', 'PostgreSQL'])('on %s', (database) => {
   let service: Service
   let world: World
   beforeAll(async () => {
-    service = await startService(database === 'PostgreSQL' ? { database: await freshDatabase() } : {})
+    service = await startService(database === 'PostgreSQL' ? { database: await begunDatabase() } : {})
     world = await buildWorld(service)
   })
   afterAll(() => service[Symbol.asyncDispose]())

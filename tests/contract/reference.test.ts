@@ -1,8 +1,8 @@
 // The checked-in reference is what the code says: docs/reference/ holds exactly the pages that
-// docs/write-reference.ts would write now, byte for byte.
+// docs/write-reference.ts would write now, byte for byte. So does the index of docs/decisions/.
 import { readdirSync, readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
-import { referencePages } from '../../docs/write-reference.ts'
+import { decisionsIndex, decisionsPage, referencePages } from '../../docs/write-reference.ts'
 import { settings } from '../../server/src/config.ts'
 
 const folder = new URL('../../docs/reference/', import.meta.url)
@@ -19,6 +19,10 @@ describe('docs/reference is up to date', () => {
       true,
     )
   })
+})
+
+test('the index of the decisions is up to date', () => {
+  expect(readFileSync(decisionsIndex, 'utf8'), remedy).toBe(decisionsPage())
 })
 
 test('every setting is on the page about configuration, with its default', () => {

@@ -50,6 +50,25 @@ describe.each(bothDatabases)('%s', (_, options) => {
     expect(Buffer.from(window.body.screen, 'base64').toString()).toContain('needle')
   })
 
+  test('whoever looks into a recording is in the audit log, once for all that they see of it', async () => {
+    const uid = await recordSession(place.rooms, { lines: ['mooring\r\n'] })
+    const params = { uid, channel: '0' }
+    for (const at of [0, 1]) await place.administrator.recordings.window({ params, query: { at } })
+    await place.administrator.recordings.filmstrip({ params, query: {} })
+    await place.administrator.recordings.search({ params, query: { text: 'mooring' } })
+    const { body } = await place.owner.audit.list({ query: { target: uid, limit: 10 } })
+    expect(body.entries).toMatchObject([
+      { action: 'recording.played', actor: { name: sample.administrator.username } },
+    ])
+  })
+
+  test('what the index still has of a recording that is none any more is not found', async () => {
+    const uid = await recordSession(place.rooms, { lines: ['flotsam\r\n'] })
+    await eventually(async () => expect(await lines(place, { text: 'flotsam' })).toEqual(['flotsam']))
+    await place.rooms.stores.of(sample.tenant).sessions.save(uid, { recorded: 0 })
+    expect(await lines(place, { text: 'flotsam' })).toEqual([])
+  })
+
   test('filters and pages, newest first', async () => {
     const { owner, rooms } = place
     const other = await place.accepted('lighthouse')

@@ -4,7 +4,8 @@ import { describe, expect, test } from 'vitest'
 import { sample } from '@hawser/contract/examples'
 import type { UserClaims } from '../../server/src/domain/callers/tokens.ts'
 import { day_ms, hour_ms, iso, minute_ms } from '../../server/src/kit/clock.ts'
-import { bothDatabases, startPlace, type Place } from '../harness/place.ts'
+import { startPlace, type Place } from '../harness/place.ts'
+import { oneDatabase } from '../harness/tier.ts'
 import { from, refused, statusOf } from './people.ts'
 
 const firefox = 'Mozilla/5.0 (X11; Linux x86_64; rv:128.0) Gecko/20100101 Firefox/128.0'
@@ -27,7 +28,7 @@ async function signIn(
   }
 }
 
-describe.each(bothDatabases)('on %s', (_, options) => {
+describe.each(oneDatabase)('on %s', (_, options) => {
   test('the list says which client, from where, since when, and which is this one', async () => {
     await using place = await startPlace(await options())
     await place.operator.signIns.endOthers()

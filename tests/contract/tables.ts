@@ -3,6 +3,7 @@
 // connection, so it waits for its transactions, and on either database. What triggers derive (device_tags,
 // device_search) comes back by the triggers; the tallies are written last, because what was counted down to
 // zero is a row too.
+import { sql } from 'kysely'
 import type { Rooms } from '../../server/src/compose/rooms.ts'
 import type { Tables as Schema } from '../../server/src/storage/tables.ts'
 
@@ -47,6 +48,7 @@ type Row = Record<string, unknown>
 export type Contents = Record<(typeof kept)[number], readonly Row[]>
 
 export interface Tables {
+  /** The same object as long as SQLite counts no further change. */
   read(): Promise<Contents>
   /** Makes the database hold exactly this. */
   write(contents: Contents): Promise<void>
@@ -54,13 +56,26 @@ export interface Tables {
 
 export function tablesOf({ database, background }: Rooms): Tables {
   const { db } = database
+  let last: { readonly changes: number; readonly contents: Contents } | undefined
+
+  /** How many rows the server has ever changed; undefined: PostgreSQL does not say. */
+  async function changed(): Promise<number | undefined> {
+    if (database.name !== 'sqlite') return undefined
+    const { rows } = await sql<{ changes: number }>`select total_changes() as changes`.execute(db)
+    return rows[0]?.changes
+  }
+
   return {
     async read() {
       // Letters and their tokens are written after the answer.
       await background.settled()
-      const contents: [string, Row[]][] = []
-      for (const table of kept) contents.push([table, await db.selectFrom(table).selectAll().execute()])
-      return Object.fromEntries(contents) as unknown as Contents
+      const changes = await changed()
+      if (changes !== undefined && last?.changes === changes) return last.contents
+      const tables: [string, Row[]][] = []
+      for (const table of kept) tables.push([table, await db.selectFrom(table).selectAll().execute()])
+      const contents = Object.fromEntries(tables) as unknown as Contents
+      if (changes !== undefined && changes === (await changed())) last = { changes, contents }
+      return contents
     },
     write: (contents) =>
       db.transaction().execute(async (trx) => {

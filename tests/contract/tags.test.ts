@@ -179,7 +179,7 @@ describe('more tags than the interface allows', () => {
     await place.operator.devices.addTag({ params, body: { tag: 'five' } })
     await expect(place.operator.devices.addTag({ params, body: { tag: 'six' } })).rejects.toMatchObject({
       status: 403,
-      message: 'The device has 5 tags already, and 5 are the most.',
+      message: 'The device already has 5 tags, the maximum.',
     })
     const more = [...tags, 'five', 'six']
     await expect(place.operator.devices.setTags({ params, body: { tags: more } })).rejects.toMatchObject({

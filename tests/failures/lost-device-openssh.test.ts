@@ -90,12 +90,8 @@ test('an agent that is killed takes its sessions along: the device is offline, a
     await using agent = await startAgent(service, { hostname: 'killed', folder: key })
     using session = await live(agent)
     expect((await deviceOf(agent)).online).toBe(true)
-    expect(await newest()).toMatchObject({
-      active: true,
-      type: 'exec',
-      username: user,
-      device_uid: agent.uid,
-    })
+    const running = { active: true, type: 'exec', username: user, device_uid: agent.uid }
+    await eventually(async () => expect(await newest()).toMatchObject(running))
     agent.kill('SIGKILL')
     await eventually(async () => expect((await deviceOf(agent)).online).toBe(false))
     await using again = await startAgent(service, { hostname: 'killed', folder: key, pending: true })

@@ -5,7 +5,7 @@ import { execFileSync } from 'node:child_process'
 import { mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'
-import { describe, expect, test } from 'vitest'
+import { afterAll, describe, expect, test } from 'vitest'
 import { diskStorage } from '../../server/src/recording/storage/disk.ts'
 import type { JournalStorage } from '../../server/src/recording/storage/storage.ts'
 import { keyFrom } from '../../server/src/recording/key.ts'
@@ -13,7 +13,11 @@ import type { Viewer } from '../../server/src/recording/live.ts'
 import { readEnd } from '../../server/src/recording/reader.ts'
 import { recordings } from '../../server/src/recording/recordings.ts'
 import { screen } from '../../server/src/recording/screen.ts'
-import { NotRecorded, sessionRecorder } from '../../server/src/recording/tap.ts'
+import { screenThread } from '../../server/src/recording/screen-thread.ts'
+import { terminalScreen } from '../../server/src/recording/terminal-screen.ts'
+import { fairShare } from '../../server/src/kit/fair-share.ts'
+import { NotRecorded } from '../../server/src/recording/channel-recorder.ts'
+import { sessionRecorder } from '../../server/src/recording/tap.ts'
 import { verifyJournal } from '../../server/src/recording/verify.ts'
 import { eventually } from '../harness/eventually.ts'
 import { times } from '../harness/tier.ts'
@@ -302,9 +306,41 @@ function viewer(waiting = () => 0) {
 }
 
 describe('somebody who watches', () => {
+  const thread = screenThread()
+  afterAll(() => thread[Symbol.asyncDispose]())
+
+  /** A terminal that is recorded. */
+  function terminal({ recorded, failed }: ReturnType<typeof place>) {
+    const shown = terminalScreen(about, {
+      tenant_id: about.tenant_id,
+      thread,
+      memory: fairShare(64 * 1024 * 1024),
+    })
+    const session = sessionRecorder({
+      recordings: recorded,
+      about,
+      settings: strict,
+      onBegun: () => undefined,
+      onOverBudget: () => undefined,
+      onFailed: (error) => failed.push(error),
+    })
+    const channel = session.channel(() => shown)
+    channel.terminal('xterm', { width: about.width, height: about.height })
+    channel.program('shell')
+    return {
+      output: (bytes: Uint8Array) => channel.output(bytes),
+      async watch(face: Viewer) {
+        // The file may still be being made.
+        await channel.output(Buffer.alloc(0))
+        return recorded.live(about.tenant_id, about.session_uid)[0]!.watch(face)
+      },
+      finish: async () => session[Symbol.asyncDispose](),
+    }
+  }
+
   test('sees the screen as it is, then everything that comes, as the terminal itself does', async () => {
     using here = place()
-    const recording = await here.recorded.begin(about)
+    const recording = terminal(here)
     using real = screen(about)
     const say = async (bytes: Buffer) => {
       await recording.output(bytes)
@@ -330,7 +366,7 @@ describe('somebody who watches', () => {
 
   test('of a long session sees the same screen', async () => {
     using here = place()
-    const recording = await here.recorded.begin(about)
+    const recording = terminal(here)
     using real = screen(about)
     for (let line = 0; line < 60_000; line++) {
       const bytes = Buffer.from(`line ${line} \u001b[${31 + (line % 6)}m${'='.repeat(40)}\u001b[m\r\n`)
@@ -345,7 +381,7 @@ describe('somebody who watches', () => {
 
   test('and takes nothing is let go with a sentence, without slowing the session', async () => {
     using here = place()
-    const recording = await here.recorded.begin(about)
+    const recording = terminal(here)
     let given = 0
     const slow = viewer(() => given)
     const { output } = slow.face
@@ -356,7 +392,7 @@ describe('somebody who watches', () => {
     await recording.watch(slow.face)
     const chunk = Buffer.alloc(65_536, 0x20)
     for (let count = 0; count < 200; count++) await recording.output(chunk)
-    expect(await slow.ended).toBe('You were too slow to watch this session; try again.')
+    expect(await slow.ended).toBe('Your connection was too slow to watch this session; try again.')
     expect(given).toBeLessThan(5 * 1024 * 1024)
     await recording.finish()
   })

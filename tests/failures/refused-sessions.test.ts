@@ -12,10 +12,10 @@ import {
 } from '@hawser/ssh'
 import { pair, servedLine } from '../../ssh/test/pairs.ts'
 import { all } from '../../ssh/test/reading.ts'
-import { channelPolicy } from '../../server/src/gateway/channels.ts'
+import { channelPolicy } from '../../server/src/gateway/channels/channels.ts'
 import { openPolicy } from '@hawser/contract/policies'
 import { sessionPolicy } from '../../server/src/domain/access/session-policy.ts'
-import { livePolicy } from '../../server/src/gateway/live-policy.ts'
+import { livePolicy } from '../../server/src/gateway/channels/live-policy.ts'
 
 const hostile = 'no \u001b[31mroom\u0007 here\r\n'
 const nothing = (): undefined => undefined
@@ -66,6 +66,7 @@ async function refusing(): Promise<Refusing> {
         note: nothing,
         held: nothing,
         resumed: nothing,
+        released: nothing,
         shared: nothing,
         leave: nothing,
         finish: nothing,
@@ -78,7 +79,6 @@ async function refusing(): Promise<Refusing> {
       acceptEnv: [],
       closesAtEof: false,
       lostMessage: () => 'The connection to harbour.crane was lost.',
-      shells: new Set(),
       recorder: watched,
       mask: (text) => text,
       policy: livePolicy(sessionPolicy(openPolicy)),

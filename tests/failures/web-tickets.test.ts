@@ -3,7 +3,6 @@
 import { beforeAll, describe, expect, test } from 'vitest'
 import { ApiError } from '@hawser/contract/client'
 import { sample } from '@hawser/contract/examples'
-import { Kind } from '@hawser/contract/terminals'
 import { apiOf, dial, refusal, sharedQuarters, terminal, ticket, type Quarters } from '../clients/web.ts'
 
 const quarters = sharedQuarters()
@@ -74,7 +73,7 @@ describe('a ticket', () => {
   test('is good once', async () => {
     const token = await ticket(quarters())
     using opened = await dial(quarters().service, token)
-    await opened.hear(Kind.session)
+    await opened.hear('session')
     expect(await refusal(quarters().service, token)).toBe(401)
     before += 1
   })
@@ -129,7 +128,7 @@ describe('the page', () => {
     const token = await ticket(quarters())
     expect(await refusal(service, token, { headers: { origin } })).toBe(403)
     using opened = await dial(service, token)
-    await opened.hear(Kind.session)
+    await opened.hear('session')
     before += 1
   })
 
@@ -137,7 +136,7 @@ describe('the page', () => {
     using opened = await dial(quarters().service, await ticket(quarters()), {
       headers: { origin: 'http://hawser.test' },
     })
-    await opened.hear(Kind.session)
+    await opened.hear('session')
     before += 1
   })
 })
@@ -159,21 +158,22 @@ describe('what cannot be', () => {
   test.each<[string, string | Uint8Array]>([
     ['no JSON', 'hello'],
     ['no object', '[1]'],
-    ['JSON without its parts', '{"kind":1}'],
-    ['an unknown kind', '{"kind":99,"data":""}'],
-    ['input that is no text', '{"kind":1,"data":{"a":1}}'],
-    ['too much input', JSON.stringify({ kind: 1, data: 'x'.repeat(4097) })],
-    ['a message that is too long', JSON.stringify({ kind: 1, data: 'x'.repeat(20_000) })],
-    ['bytes', Buffer.from('{"kind":1,"data":"x"}')],
-    ['a size of nothing', '{"kind":2,"data":{"cols":0,"rows":24}}'],
-    ['a size beyond everything', '{"kind":2,"data":{"cols":80,"rows":1e9}}'],
-    ['a size in words', '{"kind":2,"data":{"cols":"80","rows":"24"}}'],
-    ['more shown than there was', '{"kind":7,"data":1e12}'],
+    ['JSON without its parts', '{"kind":"shown"}'],
+    ['an unknown kind', '{"kind":"dance","data":""}'],
+    ['a message of old clients', '{"kind":1,"data":"x"}'],
+    ['a signature that is no text', '{"kind":"signature","signature":{"a":1}}'],
+    ['too much input', Buffer.alloc(4097, 'x')],
+    ['a message that is too long', JSON.stringify({ kind: 'signature', signature: 'x'.repeat(20_000) })],
+    ['a size of nothing', '{"kind":"resize","width":0,"height":24}'],
+    ['a size that is too large', '{"kind":"resize","width":80,"height":1001}'],
+    ['a size beyond everything', '{"kind":"resize","width":80,"height":1e9}'],
+    ['a size in words', '{"kind":"resize","width":"80","height":"24"}'],
+    ['more shown than there was', '{"kind":"shown","bytes":1e12}'],
   ])('%s ends the session with a sentence', async (_, message) => {
     const [opened] = await terminal(quarters())
     using closing = opened
     opened.send(message)
-    expect(await opened.hear(Kind.error)).toMatch(/browser|columns and rows/)
+    expect(await opened.hear('end')).toMatch(/browser|columns and rows/)
     expect(await closing.closed).toBe(1000)
     before += 1
   })
@@ -194,7 +194,7 @@ describe('what cannot be', () => {
 describe('a login that is refused says why', () => {
   const refused = async (change: object): Promise<unknown> => {
     using opened = await dial(quarters().service, await ticket(quarters(), change))
-    const sentence = await opened.hear(Kind.error)
+    const sentence = await opened.hear('end')
     expect(await opened.closed).toBe(1008)
     return sentence
   }

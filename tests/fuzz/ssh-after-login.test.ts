@@ -8,7 +8,7 @@ import {
   clientChannels,
   clientRequests,
   channelPolicy,
-} from '../../server/src/gateway/channels.ts'
+} from '../../server/src/gateway/channels/channels.ts'
 import { openConnection, type ConnectionOptions } from '../../ssh/src/connection/connection.ts'
 import {
   localPair,
@@ -26,7 +26,7 @@ import { bareTransport, inputOf } from './bare-transport.ts'
 import { fuzz } from './fuzz.ts'
 import { openPolicy } from '@hawser/contract/policies'
 import { sessionPolicy } from '../../server/src/domain/access/session-policy.ts'
-import { livePolicy } from '../../server/src/gateway/live-policy.ts'
+import { livePolicy } from '../../server/src/gateway/channels/live-policy.ts'
 
 vi.setConfig({ testTimeout: 3_600_000 })
 
@@ -122,7 +122,6 @@ test('any messages', async () => {
           acceptEnv: [],
           closesAtEof: false,
           lostMessage: () => 'gone',
-          shells: new Set(),
           recorder: () => recorder,
           mask: (text) => text,
           policy: livePolicy(sessionPolicy(openPolicy)),

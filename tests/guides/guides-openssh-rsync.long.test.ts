@@ -102,7 +102,7 @@ function answer(question: string, page: string): string | undefined {
   return {
     'Username or e-mail:': sample.owner.username,
     'Password:': sample.owner.password,
-    'Code of your second factor:': '',
+    'Second factor code:': '',
   }[question]
 }
 

@@ -95,12 +95,12 @@ export const notRun: readonly (readonly [page: string, line: string, reason: str
     'it changes a device that others use',
   ],
   [
-    'docs/guides/mosh-and-x11.md',
+    'docs/guides/clients.md',
     'ssh -t gantry tmux new-session -A -s work',
     'tests/clients/mosh-tmux-x11-openssh.long.test.ts does it on a terminal',
   ],
   [
-    'docs/guides/mosh-and-x11.md',
+    'docs/guides/clients.md',
     'echo "add localhost:10 . $(xauth list "$DISPLAY" | awk \'{ print $3; exit }\')" | ssh gantry xauth -q source -',
     'tests/clients/mosh-tmux-x11-openssh.long.test.ts does it with a display',
   ],
@@ -152,13 +152,17 @@ export const notRun: readonly (readonly [page: string, line: string, reason: str
     'tests/packages does it in a bare root',
   ],
   ['docs/guides/packages.md', 'npm install -g hawser-0.1.0.tgz', 'tests/packages does it in a clean prefix'],
-  ['docs/guides/small-devices.md', 'mkdir -p ~/.ssh', 'it is the other of two ways to one file'],
+  ['docs/guides/without-an-agent.md', 'mkdir -p ~/.ssh', 'it is the other of two ways to one file'],
   [
-    'docs/guides/small-devices.md',
+    'docs/guides/without-an-agent.md',
     '(while :; do ssh -y -N -K 30 -R 0:localhost:22 -i /root/.ssh/hawser -p 2222 <tenant>.<name>@<server>; sleep 5; done) &',
     'tests/clients/agentless-guide-dropbear-openssh.test.ts runs it, with devices',
   ],
-  ['docs/guides/small-devices.md', 'gunzip shellhub-agent-linux-armv7.gz', 'it fetches a program of others'],
+  [
+    'docs/guides/without-an-agent.md',
+    'gunzip shellhub-agent-linux-armv7.gz',
+    'it fetches a program of others',
+  ],
   [
     'docs/guides/without-an-agent.md',
     'dropbearkey -t ed25519 -f ~/.ssh/hawser | grep ^ssh-',

@@ -4,7 +4,7 @@
 import { existsSync, globSync, readFileSync } from 'node:fs'
 import path from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { keepVariable, personVariable } from '@hawser/contract/tunnel'
+import { detachVariable, personVariable } from '@hawser/contract/tunnel'
 import { exitCodes } from '../../cli/src/errors.ts'
 import { aliases } from '../../cli/src/help.ts'
 import { allCommands } from '../../cli/src/main.ts'
@@ -82,7 +82,8 @@ describe('what pages name', () => {
         .replaceAll(' ', '-'),
     )
 
-  test.each(prose)('links of %s lead somewhere', (page) => {
+  const decisions = globSync('docs/decisions/*.md', { cwd: root }).toSorted()
+  test.each([...prose, ...decisions])('links of %s lead somewhere', (page) => {
     const broken = [...proseOf(page).matchAll(/\]\(([^)\s]+)\)/g)].flatMap(([, link]) => {
       if (/^(https?|mailto):/.test(link!)) return []
       const [file = '', anchor] = link!.split('#')
@@ -154,21 +155,22 @@ describe('what pages name', () => {
   test('settings are there', () => {
     const agent =
       readFileSync(path.join(root, 'agent/src/config.ts'), 'utf8') +
-      readFileSync(path.join(root, 'agent/src/connector.ts'), 'utf8')
+      readFileSync(path.join(root, 'agent/src/connector-config.ts'), 'utf8')
     const ofAgent = [...agent.matchAll(/find\('([A-Z_]+)'\)/g)].map(([, name]) => `HAWSER_${name}`)
     const known = new Set([
       ...Object.keys(settings),
       ...ofAgent,
       'HAWSER_SERVER',
       'HAWSER_API_KEY',
-      // Of `npm run build`.
+      // Of `npm run build` and `npm run package`.
       'HAWSER_AGENT_NODE',
+      'HAWSER_NODE_DIST',
       // Of the agent, where an empty value has a meaning of its own.
       'HAWSER_FEATURES',
       // What programs on a device get.
       personVariable,
       // What the gateway tells an agent.
-      keepVariable,
+      detachVariable,
       'HAWSER_',
     ])
     const named = prose.flatMap((page) =>

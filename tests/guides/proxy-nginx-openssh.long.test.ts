@@ -5,7 +5,6 @@ import { chmodSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { sample } from '@hawser/contract/examples'
 import { devices } from '@hawser/contract/devices'
-import { Kind } from '@hawser/contract/terminals'
 import { dialWebSocket } from '@hawser/mux'
 import { folder, freePort, run } from '../../ssh/test/programs.ts'
 import { eventually, openWay, watch, type Running, type Way } from '../clients/way.ts'
@@ -106,7 +105,7 @@ test('a terminal of a browser works through it', async () => {
   let shown = ''
   socket.on('message', (bytes) => void (shown += (bytes as Buffer).toString()))
   socket.resume()
-  socket.send(JSON.stringify({ kind: Kind.input, data: 'echo th""rough\n' }))
+  socket.send(Buffer.from('echo th""rough\n'))
   await eventually(() => expect(shown).toContain('through'))
   socket.terminate()
 })

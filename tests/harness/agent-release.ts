@@ -10,7 +10,7 @@ import { buildText, launcher } from '../../packages/tarball.ts'
 
 const main = path.join(import.meta.dirname, '../../agent/src/main.ts')
 
-/** What the agent does as a service; its other commands always work. */
+/** The service part of a fake agent; its other commands always work. */
 const behaviours = {
   well: `await import(${JSON.stringify(main)})`,
   crashes: `if (process.argv.length > 2) await import(${JSON.stringify(main)})\nelse process.exit(1)`,
@@ -23,7 +23,6 @@ export interface FakeAgent {
   readonly behaves?: keyof typeof behaviours
 }
 
-/** A build from one letter. */
 export const buildOf = (letter: string): string => letter.repeat(16)
 
 export function writeFakeAgent(folder: string, agent: FakeAgent): void {
@@ -53,7 +52,7 @@ export function offerFakeAgent(served: string, agent: FakeAgent, arch: string = 
   return archive
 }
 
-/** Installs it as `hawser-agent install` does; returns the launcher that a service starts. */
+/** Installs like `hawser-agent install`; returns the launcher of a service. */
 export function installFakeAgent(root: string, agent: FakeAgent): string {
   const from = mkdtempSync(path.join(root, 'fetched-'))
   writeFakeAgent(from, agent)
@@ -63,8 +62,8 @@ export function installFakeAgent(root: string, agent: FakeAgent): string {
 }
 
 /**
- * What a service does: starts the launcher again and again. In a process namespace of its own, so that
- * killing it ends all that it has started.
+ * Restarts the launcher like a service. In a process namespace of its own, so that killing it ends all its
+ * children.
  */
 export const supervised = (program: string): [string, ...string[]] => [
   'unshare',

@@ -1,4 +1,4 @@
-// The real agent, in a process of its own: enrolled, accepted, its tunnel up. It runs as whoever runs the
+// The real agent, bundled as devices run it, in a process of its own: enrolled, accepted, its tunnel up. It runs as whoever runs the
 // test: as root its users are those of the system; otherwise there is the one user with the password `pilot`.
 import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
@@ -7,13 +7,14 @@ import os from 'node:os'
 import path from 'node:path'
 import { createInterface } from 'node:readline'
 import { sample } from '@hawser/contract/examples'
+import { bundled } from '../../packages/bundled.ts'
 import type { Service } from './service.ts'
 
 export interface Agent extends AsyncDisposable {
   readonly uid: string
   readonly name: string
   readonly pid: number
-  /** What it has logged, one object a line. */
+  /** Its log, one object a line. */
   readonly lines: readonly Record<string, unknown>[]
   /** The next line with this event that is not there yet. */
   logged(event: string): Promise<Record<string, unknown>>
@@ -24,17 +25,21 @@ export interface Agent extends AsyncDisposable {
 export interface AgentOptions {
   readonly hostname?: string
   readonly env?: Readonly<Record<string, string>>
-  /** Keeps its key there; else in a folder of its own that is gone afterwards. */
+  /** For its key; else a temporary folder. */
   readonly folder?: string
-  /** Leave it pending. */
   readonly pending?: boolean
-  /** Another form of it, instead of the sources. */
+  /** Another form of the agent. */
   readonly program?: readonly [string, ...string[]]
 }
 
-const root = path.join(import.meta.dirname, '../..')
+let bundle: Promise<string> | undefined
 
-/** Where it goes: a service of the harness, or any server with a way to accept its devices. */
+/** The agent of this checkout. */
+export async function agentProgram(): Promise<readonly [string, ...string[]]> {
+  return [process.execPath, '--disable-warning=ExperimentalWarning', await (bundle ??= bundled('agent'))]
+}
+
+/** A service of the harness, or any server with a way to accept its devices. */
 export type AgentServer =
   | Pick<Service, 'url' | 'rooms'>
   | { readonly url: string; readonly tenant_id: string; accept(uid: string): Promise<unknown> }
@@ -43,7 +48,7 @@ export async function startAgent(service: AgentServer, options: AgentOptions = {
   const folder = options.folder ?? mkdtempSync(path.join(os.tmpdir(), 'hawser-device-'))
   const name = options.hostname ?? 'gantry'
   const isRoot = process.getuid?.() === 0
-  const [file, ...words] = options.program ?? [process.execPath, path.join(root, 'agent/src/main.ts')]
+  const [file, ...words] = options.program ?? (await agentProgram())
   const child = spawn(file, words, {
     env: {
       PATH: process.env['PATH'],

@@ -3,9 +3,8 @@
 import { run, type Folder } from '../../ssh/test/programs.ts'
 
 export interface Authority {
-  /** The file with its certificate. */
   readonly file: string
-  /** Writes `<name>.pem` and `<name>.key` into the folder and gives their paths. */
+  /** Writes `<name>.pem` and `<name>.key` into the folder and returns their paths. */
   issue(name: string, ...names: string[]): Promise<{ readonly chain: string; readonly key: string }>
 }
 

@@ -11,13 +11,12 @@ export interface Billed extends Place {
   readonly stripe: StripeDouble
   /** Makes the namespace a customer with a card to charge. */
   customer(card?: Parameters<StripeDouble['card']>[0]): Promise<{ id: string; method: string }>
-  /** And subscribes. */
   subscribed(): Promise<{ id: string; customer: string; method: string }>
-  /** For how many devices the subscription is, at Stripe. */
+  /** The number of devices of the subscription, at Stripe. */
   quantity(): number
-  /** The namespace, as its owner sees it. */
+  /** As its owner sees it. */
   namespace(): Promise<{ max_devices: number; device_count: number; billing: Record<string, unknown> | null }>
-  /** What was asked of Stripe since the last look, as `METHOD path`. */
+  /** Calls of Stripe since the last look, as `METHOD path`. */
   asked(): string[]
 }
 
@@ -67,7 +66,6 @@ export async function startBilled({ env = {}, ...options }: ServiceOptions = {})
   })
 }
 
-/** A refusal of billing: its status, its code, and some sentence. */
 export const refused = (status: number, code: string) => ({
   status,
   body: { message: expect.stringMatching(/\w \w.*\.$/) as unknown, code },

@@ -12,7 +12,7 @@ import type { Service } from './service.ts'
 export async function openBrowser(): Promise<Browser> {
   return chromium.launch({
     executablePath: programOnPath('chromium'),
-    // Its sandbox wants rights that a container does not have; the pages are our own.
+    // Its sandbox needs rights that a container lacks; the pages are our own.
     args: ['--no-sandbox', '--disable-gpu', '--no-first-run', '--disable-background-networking'],
   })
 }
@@ -31,12 +31,12 @@ function programOnPath(name: string): string {
   return found
 }
 
-/** What a visit needs of a browser. */
+/** The part of a browser for visits. */
 export type Windows = Pick<Browser, 'newContext'>
 
 /**
- * One browser for all tests of a file. A machine may do other things too, so its tests get minutes: only a
- * step that never happens is to fail.
+ * One browser for all tests of a file. A busy machine gets minutes: only a step that never happens should
+ * fail.
  */
 export function sharedBrowser(): Windows {
   vi.setConfig({ testTimeout: 300_000, hookTimeout: 120_000 })
@@ -48,9 +48,9 @@ export function sharedBrowser(): Windows {
 
 export interface Visit extends AsyncDisposable {
   readonly page: Page
-  /** What went wrong so far, refusals of the server aside. */
+  /** Errors so far, without refusals of the server. */
   readonly troubles: readonly string[]
-  /** What the server refused, as `status path`, in order: the browser logs each of them as an error. */
+  /** Refusals as `status path`, in order: the browser logs each as an error. */
   readonly refusals: readonly string[]
 }
 
@@ -63,7 +63,7 @@ export async function visit(
   context.setDefaultTimeout(60_000)
   const troubles: string[] = []
   const refusals: string[] = []
-  // The browser would log a violation too, but in words of its own.
+  // The browser would log a violation too, but in its own words.
   await context.addInitScript(
     `document.addEventListener('securitypolicyviolation', (event) => console.error('stopped by the policy: ' + event.effectiveDirective))`,
   )
@@ -78,8 +78,7 @@ export async function visit(
   })
   page.on('console', (message) => {
     if (!['error', 'warning'].includes(message.type())) return
-    // A refused call is an error to the browser. It is in `refusals`; one that is no call (a lost file) stays
-    // an error.
+    // A refused call is an error to the browser. It is in `refusals`; a lost file stays an error.
     const refused =
       message.text().startsWith('Failed to load resource') &&
       new URL(message.location().url).pathname.startsWith('/api/')
@@ -90,7 +89,7 @@ export async function visit(
 
 const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
 
-/** The rules of axe that the page breaks, each with its element. Animations would be caught half-way. */
+/** Violated rules of axe, each with its element. Animations would be caught half-way. */
 export async function violations(page: Page): Promise<string[]> {
   // react-aria reads out the name of a busy button for some seconds, even when the button is gone by then.
   await page.locator('[role=log] [role=img]').first().waitFor({ state: 'detached' })

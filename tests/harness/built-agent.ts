@@ -5,7 +5,7 @@ import type { Architecture } from '../../packages/registry.ts'
 import { agentsFolder } from '../../packages/served.ts'
 import { makeTarball, tarballName } from '../../packages/tarball.ts'
 
-/** The folder from which a server serves it. */
+/** The folder of a server. */
 export async function builtAgents(): Promise<string> {
   const folder = agentsFolder()
   const file = builtAgent()
@@ -13,7 +13,6 @@ export async function builtAgents(): Promise<string> {
   return folder
 }
 
-/** Its tarball, once it is built. */
 export function builtAgent(): string {
   return path.join(agentsFolder(), tarballName('agent', process.arch as Architecture))
 }

@@ -24,15 +24,15 @@ import { run } from '../../ssh/test/programs.ts'
 
 export interface Docker extends AsyncDisposable {
   readonly folder: string
-  /** As a connector's address has it. */
+  /** As in a connector's address. */
   readonly socket: string
-  /** Where it listens on 127.0.0.1, with TLS if that was asked for; 0: nowhere. */
+  /** On 127.0.0.1, with TLS if requested; 0: nowhere. */
   readonly port: number
-  /** What a client needs for TLS. */
+  /** For a client with TLS. */
   readonly tls: { readonly ca: string; readonly cert: string; readonly key: string } | undefined
-  /** The command line's program, to its end; throws if it fails. */
+  /** Runs the command line's program; throws if it fails. */
   docker(...words: string[]): Promise<string>
-  /** A container that does nothing, and stays until it is stopped; its id. */
+  /** An idle container, until it is stopped; returns its id. */
   container(
     name: string,
     options?: { readonly image?: string; readonly flags?: readonly string[] },
@@ -145,10 +145,7 @@ export async function startDocker({
   return ready
 }
 
-/**
- * The files of a small system: busybox, root and pilot, and whatever else is wanted, by its path on this
- * machine.
- */
+/** A small system: busybox, root and pilot, and other files of this machine by path. */
 export function rootfs(folder: string, more: readonly string[] = []): string {
   const root = path.join(folder, 'rootfs')
   rmSync(root, { recursive: true, force: true })
@@ -196,7 +193,6 @@ async function unmountBelow(folder: string): Promise<void> {
     await run('umount', ['-l', point])
 }
 
-/** Somebody listens on the socket. */
 export async function isThere(socket: string): Promise<boolean> {
   return new Promise((resolve) => {
     const line = net.connect(socket)
@@ -214,7 +210,7 @@ async function freePort(): Promise<number> {
   return port
 }
 
-/** An authority, a certificate for the engine at 127.0.0.1 and one for its client; as files and as text. */
+/** For the engine at 127.0.0.1 and its client; as files and as text. */
 export async function certificates(folder: string, name = ''): Promise<NonNullable<Docker['tls']>> {
   const file = (each: string): string => path.join(folder, `${name}${each}`)
   const openssl = async (...words: string[]): Promise<void> => {

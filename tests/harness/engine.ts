@@ -43,10 +43,10 @@ export const certificates = {
   ]),
 } as const
 
-/** What a client needs to speak to the engine over TLS. */
+/** For a client with TLS. */
 export const clientTls = { ca: certificates.ca, cert: certificates.clientCert, key: certificates.clientKey }
 
-/** A part of what Docker says of itself. */
+/** A part of Docker's info. */
 export const engineInfo = {
   ID: '7TRN:IPZB:QYBB:VPBQ:UMPP:KARE:6ZNR:XE6T:7EWV:PKF4:ZOJD:TPYS',
   Driver: 'overlay2',
@@ -71,9 +71,9 @@ export const engineInfo = {
 
 export interface TestEngine extends AsyncDisposable {
   readonly port: number
-  /** What was asked, in order: method, path and the Host header. */
+  /** Requests in order: method, path and the Host header. */
   readonly asked: { method: string; path: string; host: string }[]
-  /** The containers that it has from now on, newest first; whoever follows them is notified. */
+  /** Sets the containers, newest first, and notifies followers. */
   show(containers: readonly TestContainer[]): void
 }
 
@@ -83,11 +83,11 @@ export interface TestContainer {
   readonly running?: boolean
 }
 
-/** The id of a container, 64 hex digits, made of a word. */
+/** 64 hex digits, made of a word. */
 export const containerId = (word: string): string => createHash('sha256').update(word).digest('hex')
 
 export interface TestEngineOptions {
-  /** Speak TLS, and only to those with a certificate of ours. */
+  /** TLS, only for certificates of ours. */
   secure?: boolean
   host?: string
   answer?: http.RequestListener
@@ -130,7 +130,7 @@ export async function startEngine({
   const server = secure
     ? https.createServer({ cert, key, ca, requestCert: true, rejectUnauthorized: true }, listener)
     : http.createServer(listener)
-  // A client that gives up in the middle of a handshake is what some tests are about.
+  // Some tests give up in the middle of a handshake.
   server.on('tlsClientError', () => undefined)
   server.listen(0, host)
   await once(server, 'listening')

@@ -5,6 +5,8 @@ import { vi } from 'vitest'
 
 /** Below the time limit of a test, so that the test fails with what it waited for. */
 export const longestWait_ms = 30_000
+/** Between two checks: many ask a server, on a machine that has other tests to run. */
+const pause_ms = 50
 
 /**
  * Repeats the check until it does not throw, and returns its result; at the limit its last error is thrown.
@@ -12,14 +14,19 @@ export const longestWait_ms = 30_000
 export const eventually = async <T>(
   check: () => T | Promise<T>,
   timeout: number = longestWait_ms,
-  interval = 20,
+  interval = pause_ms,
 ): Promise<T> => vi.waitFor(check, { timeout, interval })
 
-/** Repeats the question until its answer is true, or a value that counts as true, and returns the answer. */
-export const until = async <T>(ask: () => T | Promise<T>, timeout: number = longestWait_ms, interval = 20) =>
-  vi.waitUntil(ask, { timeout, interval })
+/** Repeats the question until its answer counts as true, and returns it. */
+export const until = async <T>(
+  ask: () => T | Promise<T>,
+  timeout: number = longestWait_ms,
+  interval = pause_ms,
+) => vi.waitUntil(ask, { timeout, interval })
 
-/** Repeats the question until two answers in a row are the same, and at least `least`; returns that answer. */
+/**
+ * Repeats the question until two answers in a row are the same, and at least `least`; returns that answer.
+ */
 export async function atRest(
   number: () => number | Promise<number>,
   every_ms: number,

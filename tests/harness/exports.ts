@@ -1,11 +1,10 @@
-// What a package of ours exports, read from its sources: for tests that hold its documentation against it.
+// The exports of a package of ours, read from its sources, for tests of its documentation.
 import { readFileSync } from 'node:fs'
 import path from 'node:path'
 
 export interface Export {
   readonly name: string
   readonly file: string
-  /** A doc comment stands before it. */
   readonly isDocumented: boolean
 }
 
@@ -31,7 +30,7 @@ function namesIn(index: string): Export[] {
   return [...spaces, ...named]
 }
 
-/** Follows a file that only exports what another declares. */
+/** Follows a file that only re-exports. */
 function declared(name: string, file: string): Export {
   const text = readFileSync(file, 'utf8')
   const found = new RegExp(
@@ -43,7 +42,7 @@ function declared(name: string, file: string): Export {
   return passedOn
 }
 
-/** The blocks of TypeScript in a page. */
+/** Blocks of TypeScript in a page. */
 export function codeOf(page: string): string[] {
   return [...page.matchAll(/^```ts\n([\s\S]*?)^```/gm)].map(([, code = '']) => code)
 }

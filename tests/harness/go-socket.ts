@@ -39,7 +39,7 @@ export function dialGo(url: string, options: { headers?: Record<string, string> 
 class GoSocket extends Duplex {
   readonly #socket: Duplex
   #unread: Buffer = Buffer.alloc(0)
-  /** Of the frame that is being read. */
+  /** Of the current frame. */
   #left = 0
 
   constructor(socket: Duplex, head: Buffer) {
@@ -103,7 +103,7 @@ function readHead(bytes: Buffer): { opcode: number; length: number; bytes: numbe
   return { opcode: bytes[0]! & 0xf, length, bytes: 2 + extra }
 }
 
-/** What was written at once may be several packets of SSH. */
+/** One write may hold several packets of SSH. */
 function packets(chunk: Buffer): Buffer[] {
   const frames: Buffer[] = []
   for (let at = 0; at < chunk.length; at += packet_bytes) {

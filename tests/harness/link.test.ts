@@ -5,7 +5,7 @@ import { expect, onTestFinished, test } from 'vitest'
 import { atRest, eventually } from './eventually.ts'
 import { startLink, type LinkShape } from './link.ts'
 
-/** A server that greets and sends everything back, and a link in front of it. */
+/** A server that greets and echoes, and a link in front of it. */
 async function echo(shape: Partial<LinkShape> = {}) {
   const sockets = new Set<Socket>()
   const server = net.createServer((socket) => {

@@ -8,20 +8,17 @@ import net, { type AddressInfo, type Socket } from 'node:net'
 export interface LinkShape {
   /** One way; a round trip takes twice as long. */
   readonly delay_ms: number
-  /** The most that is added to a delay by chance. Bytes keep their order. */
+  /** Added to a delay by chance. Bytes stay in order. */
   readonly jitter_ms: number
-  /** Of each direction, for all connections together; Infinity for no limit. */
+  /** In each direction, for all connections together; Infinity: no limit. */
   readonly bytesPerSecond: number
-  /**
-   * A connection that is idle for longer is dropped and neither end is told, as by a NAT; Infinity: none is.
-   */
+  /** A connection idle for longer is dropped silently, as by a NAT; Infinity: never. */
   readonly forgets_ms: number
 }
 
 export interface LinkCount {
-  /** Bytes inside the connections. */
   readonly payload: number
-  /** With the headers of TCP and IPv4 and the acknowledgements that such packets cost, estimated. */
+  /** With the headers of TCP and IPv4 and the acknowledgements of such packets, estimated. */
   readonly wire: number
 }
 
@@ -31,17 +28,16 @@ export interface Link extends AsyncDisposable {
   /** `up` leads from the side that connects to the server behind the link. */
   readonly up: LinkCount
   readonly down: LinkCount
-  /** Connections that were opened so far. */
   readonly opened: number
   /** Connections whose bytes still pass. */
   readonly passing: number
   /**
    * Counts round trips from now on: the longest chain of bytes that crossed the link from the server and
-   * back, each sent after the one before had arrived. It does not depend on how long either end takes. A new
+   * back, each sent after the one before had arrived. The speed of either end does not matter. A new
    * connection costs one before its first byte.
    */
   countRoundTrips(): () => number
-  /** Changes what bytes meet from now on. */
+  /** Changes the link for later bytes. */
   shape(change: Partial<LinkShape>): void
   /** Holds all bytes and new connections until `resume`; nothing is lost. */
   stall(): void
@@ -49,18 +45,18 @@ export interface Link extends AsyncDisposable {
   /** Resets every connection, at both ends. New ones pass. */
   cut(): void
   /**
-   * Drops every byte of the connections that are open now, for good, and tells neither end. New ones are
-   * dropped as well until `resume`.
+   * Drops every byte of the open connections, for good and silently. New ones are dropped as well until
+   * `resume`.
    */
   silence(): void
-  /** Refuses new connections from now on, or takes them again. */
+  /** Refuses new connections, or accepts them again. */
   refuse(on: boolean): void
 }
 
 const mtu_bytes = 1_448
 /** IPv4 and TCP with timestamps. */
 const header_bytes = 52
-/** Bytes on their way in one direction of a connection; above it the sender has to wait. */
+/** In flight in one direction of a connection; above it the sender has to wait. */
 const window_bytes = 4 * 1024 * 1024
 /** With a limited rate, pieces are small enough to share the link fairly. */
 const piece_bytes = 16 * 1024
@@ -68,7 +64,7 @@ const piece_bytes = 16 * 1024
 class Direction {
   payload = 0
   wire = 0
-  /** When the link has sent all that it was given; by performance.now(). */
+  /** When the link will have sent its queue; by performance.now(). */
   free_at = 0
 
   count(bytes: number, back: Direction): void {
@@ -85,26 +81,24 @@ async function until(moment: number): Promise<void> {
   if (wait_ms > 0.5) await new Promise((resolve) => setTimeout(resolve, wait_ms))
 }
 
-/** How long the longest chain of bytes is that has arrived at each end, in crossings of the link. */
+/** The longest chain of bytes that has arrived at each end, in crossings of the link. */
 interface Chains {
-  /** At the side that connects. */
+  /** At the connecting side. */
   near: number
-  /** At the server. */
   far: number
 }
 
-/** A connection through the link: a socket at each end, and the bytes between them. */
+/** A socket at each end, and the bytes between them. */
 interface Pair {
   readonly near: Socket
   /** Undefined until TCP's handshake is over. */
   far: Socket | undefined
-  /** Whether its bytes are dropped. */
   lost: boolean
-  /** When a byte last entered; by performance.now(). */
+  /** The time of the last byte; by performance.now(). */
   active_at: number
 }
 
-/** A link in front of the server at this URL, and the URL that leads through it. */
+/** For the server at this URL; returns the URL that leads through the link. */
 export async function startLinkTo(url: string): Promise<Link & { readonly url: string }> {
   const through = new URL(url)
   const link = await startLink({ host: through.hostname, port: Number(through.port) })
@@ -133,7 +127,7 @@ export async function startLink(
   let flowing = Promise.withResolvers<void>()
   flowing.resolve()
 
-  /** When bytes that enter now arrive at the other end. */
+  /** Arrival time of bytes that enter now. */
   const arrival = (direction: Direction, bytes: number): number => {
     const now = performance.now()
     const sent = Math.max(now, direction.free_at) + (bytes / shape.bytesPerSecond) * 1_000
@@ -143,7 +137,7 @@ export async function startLink(
 
   const isForgotten = (pair: Pair): boolean => performance.now() - pair.active_at > shape.forgets_ms
 
-  /** Carries what one end of a connection receives to the other, in order, `notBefore` a moment. */
+  /** In order, `notBefore` a moment. */
   function carry(
     pair: Pair,
     way: 'up' | 'down',

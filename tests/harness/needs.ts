@@ -1,4 +1,4 @@
-// What the tests need from outside npm, and what to do when it is missing. A need counts only while tests
+// The tests' needs from outside npm, and what to do when one is missing. A need counts only while tests
 // that use it are among those to be run; one that counts and is missing is installed or stops the run with
 // one message that names everything. No test is ever skipped for it. Deciding is here and pure; asking the
 // machine and acting is in tests/run.ts.
@@ -13,8 +13,7 @@ export interface Need {
   readonly debianPackage: string
   readonly why: string
   /**
-   * Globs of test files. The name of a test file tells which program it needs, so that a pure test beside it
-   * needs none.
+   * Globs. The name of a test file shows which program it needs, so that a pure test next to it needs none.
    */
   readonly usedBy: readonly string[]
 }
@@ -310,15 +309,12 @@ export const needs: readonly Need[] = [
   },
 ]
 
-/** The name that Debian gives to the folder of this machine's libraries. */
+/** Debian's name for the folder of this machine's libraries. */
 function debianTriplet(): string {
   return `${process.arch === 'arm64' ? 'aarch64' : 'x86_64'}-linux-gnu`
 }
 
-/**
- * Asks the machine. The folders of administration count too: sshd is there, and an ordinary user's path
- * leaves them out.
- */
+/** The folders of administration count too: sshd is there, and an ordinary user's path leaves them out. */
 export function isThere(found: Need['found']): boolean {
   const folders = [
     ...(process.env.PATH ?? '').split(path.delimiter),
@@ -339,16 +335,13 @@ export function isThere(found: Need['found']): boolean {
   })
 }
 
-/**
- * The arguments that narrow a run: those which vitest itself takes for neither an option
- * nor the value of one.
- */
+/** Arguments that narrow a run: neither an option nor the value of one to vitest. */
 export const wordsOf = (args: readonly string[]): readonly string[] =>
   parseCLI(['vitest', 'run', ...args]).filter
 
 /**
- * The test files that `npm test -- <args>` will run. `words` are the arguments that are neither an option nor
- * the value of one; vitest takes each of them as a part of a path, with or without a line behind it.
+ * `words`: arguments that are neither an option nor the value of one; vitest takes each as a part of a path,
+ * with or without a line behind it.
  */
 export function toBeRun(testFiles: readonly string[], words: readonly string[]): string[] {
   if (words.length === 0) return [...testFiles]

@@ -5,7 +5,7 @@
 // soon as one of them has ended; public keys are checked by asking the server for a signature, with the token
 // that it got when it began. It asks for a token when it begins and, from time to time, while its tunnel is
 // up; never while it is down: then it dials again and again with the newest token that it has. It runs
-// programs as whoever runs the test.
+// programs as the user who runs the tests.
 import { createHash, createPublicKey, generateKeyPairSync, verify, type KeyObject } from 'node:crypto'
 import { once } from 'node:events'
 import net from 'node:net'
@@ -35,35 +35,34 @@ export interface OldAgentOptions {
   version: 1 | 2
   tenant_id: string
   hostname?: string
-  /** The device's key; a new one by default. */
+  /** A new key by default. */
   key?: KeyObject
-  /** The one password, for every user. */
+  /** For every user. */
   password?: string
-  /** Instead of the device's key, which is what real ones show. */
+  /** Default: the device's key, as of real agents. */
   hostKeys?: readonly PrivateKey[]
-  /** Of a device that is impersonated: what it enrolled with, and the token that somebody got for it. */
+  /** Of an impersonated device: its enrolled key, and a stolen token. */
   publicKey?: string
   token?: string
-  /** Where its tunnels seem to come from. */
+  /** The apparent source of its tunnels. */
   source?: string
-  /** It began at another server, which answered this: it asks for no token here before its tunnel is up. */
+  /** An agent that another server gave these answers: it takes no token here before its tunnel is up. */
   begun?: Begun
   /**
-   * Whose accounts the device has; absent: everybody's. A program for anybody else makes it panic, as 0.16.4
-   * does, but for SFTP.
+   * The accounts of the device; absent: all. A program for any other makes it panic, as 0.16.4 does, except
+   * SFTP.
    */
   accounts?: readonly string[]
-  /** Serves SFTP in place of the real thing: a device that lies about its files. */
+  /** SFTP of a device that lies about its files. */
   sftp?(channel: Session['channel'], user: string): Promise<void>
-  /** Instead of running what a session asks for. */
+  /** Replaces the requested program. */
   run?(session: Session): Promise<void>
-  /** What it says it is; v0.16.4 by default. */
+  /** v0.16.4 by default. */
   agentVersion?: string
-  /** Called when it has judged a proof, before it answers. */
+  /** Called between the judgement of a proof and the answer. */
   hesitate?(): Promise<void>
   /**
-   * Dials again: at once when the tunnel was lost, after so long when it was refused (real agents: 10 s).
-   * Absent: dials once.
+   * Dials again: at once after a loss, after this time when refused (real agents: 10 s). Absent: dials once.
    */
   retry_ms?: number
 }
@@ -79,16 +78,13 @@ export interface OldAgent extends AsyncDisposable {
   readonly name: string
   readonly token: string
   readonly key: KeyObject
-  /** Attempts to log in that reached the device, and the connections that were opened to it. */
+  /** Logins that reached the device, and connections to it. */
   readonly seen: Seen
   /** Resolves when the tunnel is gone; with `retry_ms`, when there will be no other. */
   readonly lost: Promise<void>
-  /**
-   * What a real one does every ten minutes while its tunnel is up: calls Auth device, and dials with the new
-   * token from then on.
-   */
+  /** As a real agent every ten minutes: calls Auth device, and dials with the new token from then on. */
   ping(): Promise<void>
-  /** Cuts the tunnel as a power failure would. */
+  /** As a power failure would. */
   cut(): void
 }
 
@@ -97,19 +93,18 @@ interface Seen {
   streams: number
   readonly sessions: Session[]
   readonly errors: string[]
-  /** How dialling went: HTTP statuses of refusals, and `up`. */
+  /** HTTP statuses of refusals, and `up`. */
   readonly dials: string[]
-  /** Somebody asked for a program as a user that it does not know: its process is gone. */
+  /** A program for an unknown user has ended its process. */
   panicked: boolean
 }
 
-/** A tunnel that is up. */
 interface Up {
   cut(): void
   readonly lost: Promise<void>
 }
 
-/** One for all devices of a test that do not care: making one takes long. */
+/** Shared, because making a key takes long. */
 const anyKey = generateKeyPairSync('rsa', { modulusLength: 2048 }).privateKey
 
 export async function startOldAgent(
@@ -143,7 +138,7 @@ export async function startOldAgent(
     return body
   }
   const device = options.begun ?? (await authorize())
-  /** The newest one; what a login is checked with stays the first. */
+  /** The newest token; logins are checked with the first. */
   let token = options.token ?? device.token
   const seen: Seen = { attempts: [], streams: 0, sessions: [], errors: [], dials: [], panicked: false }
 
@@ -219,7 +214,7 @@ export async function startOldAgent(
     }
     if (session.program.type === 'subsystem') {
       await (options.sftp?.(channel, user) ?? serveSftp(channel, localFiles(process.cwd())))
-      // Never an exit status: clients would take that for a failure if the gateway did not mend it.
+      // Never an exit status: clients would take that for a failure if the gateway did not correct it.
       await channel.close()
     } else await (options.run ?? runProgram)(session)
   }
@@ -317,7 +312,7 @@ export async function startOldAgent(
   }
 }
 
-/** Two copies, and whichever ends first closes both sides: what the other had still to bring is lost. */
+/** Two copies; the first to end closes both sides, and the rest of the other is lost. */
 async function forward(opening: Opening): Promise<void> {
   const { host, port } = readTcpForward(opening.payload)
   const to = net.connect({ host, port, allowHalfOpen: true })
@@ -339,7 +334,7 @@ async function forward(opening: Opening): Promise<void> {
   await channel.close('now')
 }
 
-/** One read: the JSON line, and with it whatever came along, is gone. */
+/** One read: the JSON line, and the bytes behind it, are gone. */
 function loseBuffer(stream: Duplex): Promise<void> {
   return new Promise((resolve, reject) => {
     const onReadable = (): void => {
@@ -355,10 +350,7 @@ function loseBuffer(stream: Duplex): Promise<void> {
   })
 }
 
-/**
- * An HTTP server that reads a request's head, message by message, and hands over the connection without what
- * it read.
- */
+/** An HTTP server reads a request's head, message by message, and passes the connection on without it. */
 function loseHead(stream: Duplex): Promise<void> {
   let head = ''
   return new Promise((resolve, reject) => {

@@ -35,7 +35,7 @@ const programs = [
 
 const cache = path.join(import.meta.dirname, '../../node_modules/.cache/hawser-tests')
 
-/** The folder with the scripts: `path.join(await newerPrograms(), 'ssh')` is the ssh of OpenSSH 10. */
+/** `path.join(await newerPrograms(), 'ssh')` is the ssh of OpenSSH 10. */
 export async function newerPrograms(): Promise<string> {
   const root = path.join(cache, suite)
   const bin = path.join(root, 'bin')
@@ -48,7 +48,7 @@ export async function newerPrograms(): Promise<string> {
     try {
       renameSync(building, root)
     } catch (error) {
-      // Somebody else was first, and theirs is as good.
+      // Another process was first, and its folder is as good.
       if (!['EEXIST', 'ENOTEMPTY'].includes((error as NodeJS.ErrnoException).code ?? '')) throw error
     }
   } finally {
@@ -66,7 +66,7 @@ async function unpack(root: string): Promise<void> {
   writeFileSync(path.join(root, 'sources/mirror.sources'), sources)
   writeFileSync(path.join(root, 'status'), '')
   const settings = {
-    // Nothing of the system's own state is read or written: as if no package were installed.
+    // As if no package were installed: the system's own state is neither read nor written.
     'Dir::Etc::SourceList': '/dev/null',
     'Dir::Etc::SourceParts': path.join(root, 'sources'),
     'Dir::State::Lists': path.join(root, 'lists'),
@@ -80,12 +80,12 @@ async function unpack(root: string): Promise<void> {
   const options = Object.entries(settings).flatMap(([name, value]) => ['-o', `${name}=${value}`])
   const apt = async (...words: string[]): Promise<string> =>
     command('apt-get', [...options, '-q', ...words], path.join(root, 'debs'))
-  // Of several mirrors one is enough: what went wrong here matters only if nothing comes of it.
+  // Of several mirrors one is enough: errors matter only if nothing was fetched.
   const trouble = await apt('update').then(
     () => undefined,
     (error: unknown) => error,
   )
-  // Of all that they depend on, the libraries; the rest is for an installation.
+  // Only libraries of the dependencies; the rest is for an installation.
   const all = await apt('install', '-y', '--no-install-recommends', '--print-uris', ...wanted).catch(
     (error: unknown) => {
       throw trouble ?? error
@@ -101,7 +101,7 @@ async function unpack(root: string): Promise<void> {
   for (const folder of ['lists', 'archives', 'debs']) rmSync(path.join(root, folder), { recursive: true })
 }
 
-/** The scripts, for the place where the folder will be. */
+/** For the final place of the folder. */
 function writeScripts(built: string, root: string): void {
   const only = (pattern: string): string => {
     const [found] = globSync(pattern, { cwd: built })
@@ -147,9 +147,8 @@ function configured(): string[] {
 }
 
 /**
- * The mirrors of these files (see sources.list(5), both formats) for the other release, as the text of a
- * `.sources` file; empty if there is none. Only the archive itself counts: its updates, security and what
- * others add are elsewhere.
+ * The mirrors of these files (see sources.list(5), both formats) for the other release, in the form of a
+ * `.sources` file; empty: none. Only the archive itself counts, without updates, security and others.
  */
 export function trixieSources(files: readonly string[], codename: string): string {
   const own = new Set([codename, 'stable', 'oldstable'])

@@ -17,16 +17,15 @@ const cache = path.join(import.meta.dirname, '../../node_modules/.cache/hawser-t
 export interface Pebble extends AsyncDisposable {
   /** For HAWSER_ACME_DIRECTORY; this process trusts its certificate. */
   readonly directory: string
-  /** Where it fetches the answers to http-01 challenges, instead of port 80. */
+  /** For http-01 challenges, instead of port 80. */
   readonly httpPort: number
-  /** Makes a name lead to another address than 127.0.0.1; undefined: as before. */
+  /** Points a name to another address than 127.0.0.1; undefined: resets it. */
   pointTo(name: string, address: string | undefined): Promise<void>
-  /** Certificates that it has issued since its start, by what it has logged. */
+  /** Certificates since its start, by its log. */
   issued(): number
   stop(): Promise<void>
 }
 
-/** Certificates are valid for so many seconds. */
 export async function startPebble(where: Folder, validity_s: number): Promise<Pebble> {
   const bin = await programs()
   const authority = await makeAuthority(where)
@@ -124,7 +123,7 @@ async function programs(): Promise<string> {
     )
     renameSync(building, bin)
   } catch (error) {
-    // Somebody else was first, and theirs is as good.
+    // Another process was first, and its folder is as good.
     if (!existsSync(bin)) throw error
   } finally {
     rmSync(building, { recursive: true, force: true })

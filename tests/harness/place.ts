@@ -5,8 +5,7 @@
 import { afterAll, beforeAll } from 'vitest'
 import type { Client } from '@hawser/contract/client'
 import { sample } from '@hawser/contract/examples'
-import { freshDatabase } from './postgres.ts'
-import { startService, type Service, type ServiceOptions } from './service.ts'
+import { begunDatabase, startService, type Service, type ServiceOptions } from './service.ts'
 import { buildWorld, type World } from './world.ts'
 
 const people = ['owner', 'administrator', 'operator', 'observer', 'stranger'] as const
@@ -14,18 +13,18 @@ type Person = (typeof people)[number]
 
 export interface Place extends Service, Readonly<Record<Person, Client>> {
   readonly world: World
-  /** The API key of the examples, made by the administrator. */
+  /** Made by the administrator. */
   readonly key: Client
   readonly device: Client
   readonly nobody: Client
-  /** Enrols a device as an agent does; every call another one. */
+  /** Enrols as an agent does, another device with every call. */
   enrol(wanted?: {
     hostname?: string
     mac?: string
     tenant_id?: string
     public_key?: string
   }): Promise<Enrolled>
-  /** The same, and accepts it. */
+  /** Enrols and accepts. */
   accepted(hostname: string): Promise<Enrolled>
 }
 
@@ -33,7 +32,7 @@ export interface Enrolled {
   readonly uid: string
   readonly token: string
   readonly name: string
-  /** What its agent sends, to send it again. */
+  /** The agent's body, to send it again. */
   readonly body: Parameters<Client['devices']['auth']>[0]['body']
 }
 
@@ -86,13 +85,13 @@ export async function startPlace(options: ServiceOptions = {}): Promise<Place> {
   return Object.assign(service, place)
 }
 
-/** For `describe.each`: what is promised is promised on both. */
+/** For `describe.each`: promises hold on both. */
 export const bothDatabases: readonly (readonly [string, () => Promise<ServiceOptions>])[] = [
   ['SQLite', async () => ({})],
-  ['PostgreSQL', async () => ({ database: await freshDatabase() })],
+  ['PostgreSQL', async () => ({ database: await begunDatabase() })],
 ]
 
-/** One place for all tests of a file or a `describe`. */
+/** For all tests of a file or a `describe`. */
 export function sharedPlace(options: () => Promise<ServiceOptions> = async () => ({})): Place {
   let started: Place | undefined
   beforeAll(async () => {
@@ -101,7 +100,7 @@ export function sharedPlace(options: () => Promise<ServiceOptions> = async () =>
   afterAll(async () => {
     await started?.[Symbol.asyncDispose]()
   })
-  // Tests name it before it is there, so it is a stand-in that asks the real one each time.
+  // Tests name it before it is there, so this stands in for it.
   return new Proxy({} as Place, {
     get(_, name) {
       if (!started) throw new Error('the place is not there yet: it is for use inside of tests')

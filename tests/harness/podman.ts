@@ -67,9 +67,9 @@ export async function startPodman(): Promise<Docker> {
     async [Symbol.asyncDispose]() {
       await podman('rm', '-fa', '-t', '0').catch(() => undefined)
       await this.kill()
-      // What is still mounted there is podman's to let go.
+      // podman has to unmount the rest.
       await run('podman', [...own, 'system', 'reset', '-f'], undefined, env)
-      // Those who watched a program there stay for minutes, in case somebody asks how it ended.
+      // Monitors of programs stay for minutes, in case somebody asks for an exit status.
       for (const pid of ours(folder)) process.kill(pid, 'SIGKILL')
       rmSync(folder, { recursive: true, force: true, maxRetries: 10, retryDelay: 100 })
     },
@@ -83,7 +83,7 @@ export async function startPodman(): Promise<Docker> {
   return ready
 }
 
-/** Processes that were told of the folder, which nobody else was. */
+/** Processes with the folder in their arguments. */
 function ours(folder: string): number[] {
   return readdirSync('/proc')
     .map(Number)

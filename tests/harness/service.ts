@@ -1,16 +1,6 @@
 // A whole server for a test: fresh storage, a free port, a clock that the test moves, a typed client for each
 // person. `await using service = await startService()`; disposal stops it and removes its folder.
-import {
-  cpSync,
-  existsSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  statfsSync,
-} from 'node:fs'
-import os from 'node:os'
+import { cpSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { Writable } from 'node:stream'
 import PostalMime, { type Email } from 'postal-mime'
@@ -20,15 +10,18 @@ import { readConfig } from '../../server/src/config.ts'
 import type { Clock } from '../../server/src/kit/clock.ts'
 import { openLog } from '../../server/src/kit/log.ts'
 import { startServer } from '../../server/src/compose/server.ts'
+import { startMailServer } from './mail-server.ts'
+import { copyOf, migratedDatabase } from './postgres.ts'
+import { madeOnce, spacious } from './shared.ts'
 
 /** Made once for the run; see global-setup.ts. */
 const builtConsole = consoleFolder()
 
 export interface Service extends AsyncDisposable {
   readonly url: string
-  /** Where it listens with TLS, on 127.0.0.1; undefined without. */
+  /** On 127.0.0.1; undefined: without TLS. */
   readonly tlsPort: number | undefined
-  /** Where the gateway listens, on 127.0.0.1. */
+  /** On 127.0.0.1. */
   readonly sshPort: number
   readonly folder: string
   readonly rooms: Awaited<ReturnType<typeof startServer>>['rooms']
@@ -36,7 +29,7 @@ export interface Service extends AsyncDisposable {
   /** `METHOD /path` of every route. */
   readonly served: readonly string[]
   readonly clock: TestClock
-  /** What was logged so far, one object a line. */
+  /** The log so far, one object a line. */
   log(): string
   api(options?: Omit<ClientOptions, 'url'>): Client
   /** The newest e-mail to this address; waits until there is one more than `after`. */
@@ -52,60 +45,43 @@ export interface TestClock extends Clock {
 }
 
 export interface ServiceOptions {
-  /** Settings beside the ones every test service has. */
+  /** In addition to those of every test service. */
   env?: Record<string, string>
-  /** Use this PostgreSQL database instead of a fresh SQLite file. */
+  /** A PostgreSQL database; else a fresh SQLite file. */
   database?: string
-  /** Start on this folder, as it is, and leave it there at the end. */
+  /** Start on this folder, and leave it there at the end. */
   folder?: string
-  /** The folder of the agents that it offers to devices; it has none without. */
+  /** The agents for devices; absent: none. */
   agents?: string
-}
-
-declare module 'vitest' {
-  interface ProvidedContext {
-    /** A folder for what the tests of a run share. */
-    shared: string
-  }
+  /** Sends e-mails through a mail server; without, they are stored in its outbox. */
+  mailServer?: boolean
 }
 
 /**
- * Where services of tests keep their files: in memory, if the machine has room there, because what most of
- * them wait for otherwise is the disk. What must survive a crash is tested on a disk, with the real program
- * (tests/failures).
+ * A folder after a first start, to be copied: the tables, and keys that take longer to make than most tests.
+ * All services of a run with a SQLite file share these keys; one that needs its own starts on a folder of the
+ * test.
  */
-function spacious(): string {
-  const [memory, enough_bytes] = ['/dev/shm', 4 * 1024 ** 3]
-  try {
-    const { bavail, bsize } = statfsSync(memory)
-    return bavail * bsize >= enough_bytes ? memory : os.tmpdir()
-  } catch {
-    return os.tmpdir()
-  }
-}
-
-/**
- * A folder as a first start leaves it, to be copied: the tables, and keys that take longer to make than most
- * tests. All services of a run that keep their data in a file have these keys; one that needs its own starts
- * on a folder of the test.
- */
-async function begun(): Promise<string> {
-  // Not at the top: vitest can be imported in a test only.
-  const { inject } = await import('vitest')
-  const ready = path.join(inject('shared'), 'begun')
-  if (existsSync(ready)) return ready
-  const folder = mkdtempSync(path.join(inject('shared'), 'making-'))
-  {
+const begun = (): Promise<string> =>
+  madeOnce('begun', async (folder) => {
     await using service = await startService({ folder })
     await service.rooms.background.settled()
-  }
-  try {
-    renameSync(folder, ready)
-  } catch (error) {
-    // Another test file was quicker.
-    if (!existsSync(ready)) throw error
-  }
-  return ready
+  })
+
+/** Seals secrets of the services of a run in PostgreSQL, so that they can share a template. */
+const masterKey = 'b0'.repeat(32)
+
+/** `begun` for PostgreSQL: the url of a copy of the database after a first start. */
+export async function begunDatabase(): Promise<string> {
+  const ready = await madeOnce('begun-postgres', async (folder) => {
+    const database = await migratedDatabase()
+    {
+      await using service = await startService({ folder, database })
+      await service.rooms.background.settled()
+    }
+    writeFileSync(path.join(folder, 'url'), database)
+  })
+  return copyOf(readFileSync(path.join(ready, 'url'), 'utf8'))
 }
 
 export async function startService({
@@ -113,9 +89,13 @@ export async function startService({
   database = '',
   folder,
   agents,
+  mailServer = false,
 }: ServiceOptions = {}): Promise<Service> {
+  const mail = mailServer ? await startMailServer() : undefined
   const data = folder ?? mkdtempSync(path.join(spacious(), 'hawser-test-'))
   if (folder === undefined && database === '') cpSync(await begun(), data, { recursive: true })
+  const keyFile = path.join(data, 'master.key')
+  if (database !== '' && !existsSync(keyFile)) writeFileSync(keyFile, masterKey, { mode: 0o600 })
   const config = readConfig({
     HAWSER_HTTP: '127.0.0.1:0',
     HAWSER_SSH: '127.0.0.1:0',
@@ -130,6 +110,7 @@ export async function startService({
     HAWSER_SSH_RATE_LIMIT: '0/10',
     HAWSER_DEVICE_RATE_LIMIT: '0/10',
     HAWSER_URL: 'http://hawser.test',
+    HAWSER_SMTP: mail?.url ?? '',
     ...env,
   })
   const lines: string[] = []
@@ -164,7 +145,8 @@ export async function startService({
     } catch {
       // No e-mail was written yet, so there is no folder either.
     }
-    return Promise.all(files.map((file) => PostalMime.parse(readFileSync(path.join(outbox, file)))))
+    const stored = files.map((file) => readFileSync(path.join(outbox, file)))
+    return Promise.all([...(mail?.taken ?? []), ...stored].map((email) => PostalMime.parse(email)))
   }
 
   return {
@@ -188,6 +170,7 @@ export async function startService({
     },
     async [Symbol.asyncDispose]() {
       await server[Symbol.asyncDispose]()
+      await mail?.[Symbol.asyncDispose]()
       if (folder === undefined) rmSync(data, { recursive: true, force: true })
     },
   }

@@ -11,13 +11,13 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { run } from '../../ssh/test/programs.ts'
 
 export interface SystemdMachine extends AsyncDisposable {
-  /** Its root folder, seen from outside. */
+  /** Seen from outside. */
   readonly root: string
-  /** Runs a command in it as root: its exit code, and what it printed. */
+  /** As root; returns its exit code, and its output. */
   run(...words: string[]): Promise<{ readonly status: number | null; readonly printed: string }>
 }
 
-/** `$1`: a folder for the mounts; `$2`: the folder to find as /opt/hawser. */
+/** `$1`: a folder for the mounts; `$2`: the folder for /opt/hawser. */
 const boot = `set -e
 mount -t tmpfs -o mode=755 none "$1"
 cd "$1"
@@ -52,7 +52,7 @@ exec env -i container=hawser PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/
   /usr/lib/systemd/systemd --unit=multi-user.target --log-target=null --show-status=no
 `
 
-/** The machine has a copy of this folder as /opt/hawser. */
+/** A copy of this folder becomes /opt/hawser. */
 export async function startSystemd(clone: string): Promise<SystemdMachine> {
   const place = mkdtempSync(path.join(os.tmpdir(), 'hawser-systemd-'))
   const group = path.join(controlGroups(), path.basename(place))
@@ -89,7 +89,7 @@ export async function startSystemd(clone: string): Promise<SystemdMachine> {
   }
 }
 
-/** Where the control groups of version 2 are mounted: alone, or beside those of version 1. */
+/** Of version 2: alone, or next to those of version 1. */
 function controlGroups(): string {
   const mounts = readFileSync('/proc/mounts', 'utf8').split('\n')
   const found = mounts.map((line) => line.split(' ')).find(([, , type]) => type === 'cgroup2')?.[1]
@@ -101,7 +101,7 @@ function firstProcess(parent: number): number {
   return Number(readFileSync(`/proc/${parent}/task/${parent}/children`, 'utf8').trim().split(' ')[0])
 }
 
-/** A group can be removed once all of its processes are gone, which takes the kernel a moment. */
+/** A group can be removed once its processes are gone, which takes the kernel a moment. */
 async function removeGroup(group: string): Promise<void> {
   const all = readdirSync(group, { recursive: true, withFileTypes: true }).filter((each) =>
     each.isDirectory(),

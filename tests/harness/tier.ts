@@ -6,13 +6,12 @@ import type { ServiceOptions } from './service.ts'
 
 export const isLong = process.env['LONG_TESTS'] === '1'
 
-/** How often something is tried: a few times a day, and many times in the long tier. */
+/** A few times a day, and many times in the long tier. */
 export const times = (daily: number, long: number): number => (isLong ? long : daily)
 
 /**
- * For `describe.each`, where both databases are sent the same SQL: SQLite in the daily tier,
- * PostgreSQL in the long one. Where the SQL differs (lists, filters, counters, locks) a test takes
- * `bothDatabases` of place.ts.
+ * For `describe.each`, where both databases get the same SQL: SQLite in the daily tier, PostgreSQL in the
+ * long one. Where the SQL differs (lists, filters, counters, locks) a test takes `bothDatabases` of place.ts.
  */
 export const oneDatabase: readonly (readonly [name: string, options: () => Promise<ServiceOptions>])[] = [
   isLong ? ['PostgreSQL', postgres] : ['SQLite', async () => ({})],
@@ -20,14 +19,13 @@ export const oneDatabase: readonly (readonly [name: string, options: () => Promi
 
 // Not at the top: most tests that import this file want no database.
 async function postgres(): Promise<ServiceOptions> {
-  const { freshDatabase } = await import('./postgres.ts')
-  return { database: await freshDatabase() }
+  const { begunDatabase } = await import('./service.ts')
+  return { database: await begunDatabase() }
 }
 
-/** Run by `npm run test:long` alone. */
 export const isLongTest = (file: string): boolean => file.endsWith('.long.test.ts')
 
-/** Run by both, with larger numbers by `npm run test:long`: the fuzzers, and what imports this file. */
+/** With larger numbers in `npm run test:long`: the fuzzers, and importers of this file. */
 export function isOfBothTiers(root: string, file: string): boolean {
   if (file.startsWith('tests/fuzz/')) return true
   return readFileSync(path.join(root, file), 'utf8').includes('/tier.ts')

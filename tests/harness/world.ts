@@ -9,7 +9,7 @@ import { iso, day_ms } from '../../server/src/kit/clock.ts'
 import { hashOf } from '../../server/src/kit/secrets.ts'
 import type { Service } from './service.ts'
 
-/** Has not confirmed the new address yet. */
+/** The new address is not confirmed yet. */
 const changing = {
   id: '65f000000000000000000099',
   username: 'ilse',
@@ -21,15 +21,13 @@ const changing = {
 type Person = 'owner' | 'administrator' | 'operator' | 'observer' | 'stranger' | 'unconfirmed' | 'careful'
 
 export interface World {
-  /** A token for the person in the sample namespace (the stranger: in the other one). */
+  /** In the sample namespace (the stranger: in the other one). */
   token(person: Exclude<Person, 'unconfirmed'>): Promise<string>
-  /** A token of the sample device. */
   deviceToken(): Promise<string>
-  /** The code of the moment. */
   totp(secret: string): string
 }
 
-/** Everybody's password, hashed as cheaply as Argon2id can: these people sign in thousands of times. */
+/** Everybody's, hashed as cheaply as Argon2id can: these people sign in thousands of times. */
 const passwordHash = (() => {
   const nonce = Buffer.alloc(16, 'harbour')
   const cost = { memory: 8, passes: 1, parallelism: 1 }
@@ -38,13 +36,15 @@ const passwordHash = (() => {
   return `$argon2id$v=19$m=8,t=1,p=1$${salt}$${tag}`
 })()
 
-/** Of the administrator, who has made the invitation with it. */
+/** The administrator's sign-in that made the invitation. */
 const makerSignIn = 'dddddddd-dddd-4ddd-8ddd-dddddddddddd'
 
-export async function buildWorld(service: Service): Promise<World> {
-  const { stores, vault, namespaces, rules } = service.rooms
-  const now = iso(service.clock.now())
-  const later = iso(service.clock.now() + day_ms)
+interface Ground extends Pick<Service['rooms'], 'stores' | 'vault' | 'namespaces'> {
+  readonly now: string
+  readonly later: string
+}
+
+async function addPeople({ stores, vault, namespaces, now }: Ground): Promise<void> {
   const account = {
     recovery_email: null,
     password: passwordHash,
@@ -85,7 +85,10 @@ export async function buildWorld(service: Service): Promise<World> {
   for (const role of ['administrator', 'operator', 'observer'] as const satisfies readonly Role[])
     await namespaces.join(sample.tenant, sample[role].id, role)
   await namespaces.join(sample.tenant, sample.careful.id, 'observer')
+}
 
+/** With the public keys that open them. */
+async function addDevices({ stores, now }: Ground): Promise<void> {
   const here = stores.of(sample.tenant)
   for (const [uid, name, status, tags] of [
     [sample.device, 'crane-1', 'accepted', [sample.tag, sample.spareTag]],
@@ -145,6 +148,11 @@ export async function buildWorld(service: Service): Promise<World> {
     public_key: 'ssh-ed25519 AAAA',
     created_at: now,
   })
+}
+
+/** Invitations, tokens and pairings, and the rules about devices. */
+async function addRules({ stores, vault, now, later }: Ground): Promise<void> {
+  const here = stores.of(sample.tenant)
   await here.enrolmentTokens.insert({
     id: sample.enrolmentTokenId,
     hash: hashOf(sample.enrolmentToken),
@@ -233,6 +241,11 @@ export async function buildWorld(service: Service): Promise<World> {
       attempts: 1,
     }),
   })
+}
+
+/** The rest: an API key, a connector, an audit stream, invitations of members and sign-ins. */
+async function addResources({ stores, vault, now, later }: Ground): Promise<void> {
+  const here = stores.of(sample.tenant)
   await here.apiKeys.insert({
     hash: hashOf(sample.apiKey),
     name: sample.apiKeyName,
@@ -305,6 +318,10 @@ export async function buildWorld(service: Service): Promise<World> {
       used_at: now,
       expires_at: later,
     })
+}
+
+/** For links in e-mails, and for the second factor. */
+async function addTokens({ stores, vault, now, later }: Ground): Promise<void> {
   const token = (
     kind: Parameters<typeof stores.tokens.insert>[0]['kind'],
     hash: string,
@@ -346,6 +363,18 @@ export async function buildWorld(service: Service): Promise<World> {
     ]),
     created_at: now,
   })
+}
+
+export async function buildWorld(service: Service): Promise<World> {
+  const { stores, rules, vault, namespaces } = service.rooms
+  const now = iso(service.clock.now())
+  const later = iso(service.clock.now() + day_ms)
+  const ground = { stores, vault, namespaces, now, later }
+  await addPeople(ground)
+  await addDevices(ground)
+  await addRules(ground)
+  await addResources(ground)
+  await addTokens(ground)
 
   const from = { kind: 'anonymous', source: '127.0.0.1', host: 'hawser.test', secure: false } as const
   const tokens = new Map<string, string>()

@@ -147,9 +147,7 @@ test('a database that is none of ShellHub, does not answer, or keeps what is not
   const odd = await here.import(shellhub.from)
   expect(odd.code).toBe(1)
   expect(odd.stdout).toContain('"user_mfa": second factors are kept there in a form that is not known')
-  expect(odd.stdout).toContain(
-    'firewall_rules 1: the firewall rule is kept in a form that is not known; make it anew.',
-  )
+  expect(odd.stdout).toContain('firewall_rules 1: the form of the firewall rule is unknown; create it again.')
   expect(odd.stdout).toContain('"jetties" is not known here and stays behind')
 })
 

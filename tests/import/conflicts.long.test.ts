@@ -155,7 +155,7 @@ describe('what our rules refuse is in the way', () => {
       'public_keys.json, line 3: data: ',
       'namespaces.json, line 1: "captain" is no role that a member can have.',
       'devices.json, line 1: "not a tag" cannot be a tag; the device would lose it.',
-      'api_keys.json, line 2: whoever made the API key "old" is no member any more',
+      'api_keys.json, line 2: the creator of the API key "old" is no longer a member',
     ])
       expect(refused.stdout).toContain(sentence)
     await nothing(here)

@@ -225,7 +225,7 @@ test('the report says what stays behind and whom it concerns, and shows no secre
   const { stdout } = await here.import(shellhub.from)
   for (const sentence of [
     'People without a password that could be moved; they set a new one by e-mail, or you do: 1 ("vera")',
-    'People whose recovery codes cannot be moved; the codes of their second factor go on to work: 1 ("cara")',
+    'People whose recovery codes cannot be moved; the codes of their second factor keep working: 1 ("cara")',
     'Invitations that were not answered stay behind: add these people as members',
     'Devices that were removed stay behind: 1 ("wreck")',
     'Custom fields of devices stay behind: 1 ("crane-1")',

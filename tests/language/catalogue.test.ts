@@ -66,11 +66,11 @@ test('the sentences that the server refuses with are found in its source', () =>
   // Of a rule; of a rule that names the field; by a constant; of a terminal; of a viewer.
   expect(found).toEqual(
     expect.arrayContaining([
-      'Somebody with this address is a member already.',
+      'A member already has this address.',
       'Not an IP address.',
-      'The namespace invites nobody but its members.',
+      'This namespace invites only its members.',
       'A firewall rule of the namespace does not allow this.',
-      'You may not watch this session any more.',
+      'You may no longer watch this session.',
     ]),
   )
   expect(found).not.toContain('The store of recordings cannot be reached.')

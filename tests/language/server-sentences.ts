@@ -5,6 +5,7 @@ import { globSync, readFileSync } from 'node:fs'
 import path from 'node:path'
 import { parseAst } from 'vitest/node'
 import { failures, type FailureKind } from '@hawser/contract/failures'
+import { callLimits, deviceLimits, peopleLimits, sessionLimits, type Limit } from '@hawser/contract/limits'
 import { withoutFieldName } from '../../console/src/error-text.ts'
 
 interface Node {
@@ -16,20 +17,24 @@ const folder = path.join(import.meta.dirname, '../../server/src')
 
 /** Agents and administrators of the server are told these, never a page. */
 const notForPages =
-  /^domain\/(system\/|callers\/tokens\.ts|devices\/(enrolment|agentless|joining|tunnels|install|agent-releases)\.ts)/
+  /^domain\/(system\/|callers\/tokens\.ts|devices\/(enrolment|agentless|joining|presented-tokens|tunnels|install|agent-releases)\.ts)/
 
 /** Whatever they say reaches a terminal or a viewer in a browser. */
 const speaking = [
-  'gateway/terminal.ts',
-  'gateway/files.ts',
-  'gateway/uploads.ts',
-  'gateway/sharing.ts',
-  'gateway/shared-terminal.ts',
-  'gateway/session.ts',
-  'gateway/held-sessions.ts',
+  'gateway/login/browser.ts',
+  'gateway/channels/files.ts',
+  'gateway/channels/uploads.ts',
+  'gateway/channels/session.ts',
+  'gateway/terminal/sharing.ts',
+  'gateway/terminal/shared-terminal.ts',
+  'gateway/terminal/held.ts',
+  'gateway/terminal/holding.ts',
   'http/terminal.ts',
   'http/terminal-files.ts',
+  'http/terminal-talk.ts',
+  'http/message-socket.ts',
   'http/watch.ts',
+  'http/visit.ts',
 ]
 
 const isNode = (value: unknown): value is Node =>
@@ -93,7 +98,15 @@ export function serverSentences(): string[] {
   const rules = globSync('domain/**/*.ts', { cwd: folder }).filter(
     (file) => !file.endsWith('.test.ts') && !notForPages.test(file),
   )
+  // A sentence with a number in it is the console's to show as it is, like every one with a value.
+  const limits: Limit[] = [
+    ...Object.values(callLimits),
+    ...Object.values(peopleLimits),
+    ...Object.values(sessionLimits),
+    deviceLimits.pairing,
+  ]
   const all = [
+    ...limits.flatMap(({ message }) => (message === undefined || /\d/.test(message) ? [] : message)),
     ...rules.flatMap((file) => ofFailures(parsed(file))),
     ...speaking.flatMap((file) => ofAll(parsed(file))),
   ]

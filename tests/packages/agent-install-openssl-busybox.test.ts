@@ -51,7 +51,7 @@ describe('a device that is not taken in leaves no key behind and says why:', () 
 
   test('the namespace does not exist', async () => {
     await expect(enrol(service.url, { HAWSER_TENANT_ID: nobody })).rejects.toThrow(
-      `${service.url} does not take this device in: There is no namespace with this tenant_id.`,
+      `${service.url} refused this device: There is no namespace with this tenant_id.`,
     )
     expect(existsSync(where.file('device.key'))).toBe(false)
   })
@@ -128,7 +128,7 @@ describe('a device that is not taken in leaves no key behind and says why:', () 
   test('the SSH port', async () => {
     const host = `127.0.0.1:${service.sshPort}`
     await expect(enrol(`http://${host}`)).rejects.toThrow(`An SSH server listens at ${host}`)
-    await expect(enrol(`https://${host}`)).rejects.toThrow(`What listens at ${host} does not speak HTTPS`)
+    await expect(enrol(`https://${host}`)).rejects.toThrow(`The service at ${host} does not speak HTTPS`)
   })
 
   test('a server that sends callers elsewhere, and one that is not ours', async () => {
@@ -158,7 +158,7 @@ test('a device that is taken in is pending, then accepted; a rejected one is tol
   await owner.devices.accept({ params })
   expect(await enrol(service.url)).toMatchObject({ uid: first.uid, status: 'accepted' })
   await owner.devices.setStatus({ params: { ...params, status: 'reject' } })
-  await expect(enrol(service.url)).rejects.toThrow('has rejected the device bollard: accept it there')
+  await expect(enrol(service.url)).rejects.toThrow('has rejected the device bollard. Accept it there')
   expect(existsSync(where.file('device.key'))).toBe(true)
 })
 
@@ -305,7 +305,7 @@ test('a restart from a session that ends with the agent comes to its end', () =>
       runCommand([${JSON.stringify(place('hawser-agent-service'))}, 'restart'])`,
     )
     spawnSync('setsid', ['sh', '-c', `echo $$ >${place('session')}; exec ${process.execPath} ${script}`])
-    expect(service('status')).toContain('it is running')
+    expect(service('status')).toBe('hawser-agent: running\n')
   } finally {
     rmSync(place('session'), { force: true })
     service('stop')
@@ -341,7 +341,7 @@ test('help lists every command, and so does a command that does not exist', () =
   const unknown = agent('instal')
   expect([unknown.status, unknown.stderr]).toEqual([
     1,
-    `hawser-agent: There is no command instal.\n\n${shown.stdout}\n`,
+    `hawser-agent: Unknown command instal.\n\n${shown.stdout}\n`,
   ])
 })
 

@@ -72,16 +72,16 @@ describe('with a code', () => {
     const confirmed = await desk.hawser(['devices', 'pair', await code, '--yes'])
     expect([confirmed.code, confirmed.stderr]).toEqual([
       0,
-      expect.stringContaining('gantry is in harbour now, accepted.'),
+      expect.stringContaining('gantry is now in harbour, accepted.'),
     ])
     // Both see the same key.
     const [fingerprint] = /SHA256:\S+[^;\s]/.exec(confirmed.stderr) ?? ['none']
     expect(await tenant).toBe(sample.tenant)
     expect(said).toEqual([
-      `to take this device in, open ${place.url}/pair?code=${await code}`,
+      `to add this device, open ${place.url}/pair?code=${await code}`,
       `and confirm the code ${await code}, or run \`hawser devices pair ${await code}\``,
       expect.stringContaining(`its key is ${fingerprint};`),
-      'API key backup has taken this device into harbour',
+      'API key backup has added this device to harbour',
     ])
     await using agent = await startAgent(place, { folder: where.path, pending: true })
     expect(await greet(agent.name)).toBe(`0 it is ${isRoot ? 'root' : os.userInfo().username}\n`)
@@ -91,7 +91,7 @@ describe('with a code', () => {
     const key = where.file('refused.key')
     const { code, tenant } = pairing('stray', key)
     await place.operator.pairings.refuse({ body: { code: await code } })
-    await expect(tenant).rejects.toThrow('Somebody refused this device.')
+    await expect(tenant).rejects.toThrow('The request to add this device was refused.')
     expect(existsSync(key)).toBe(false)
   })
 
@@ -176,7 +176,7 @@ describe('with an enrolment token', () => {
       expect(given.get('HAWSER_ENROLMENT_TOKEN')).toBe(token)
       expect(missingIn(given)).toEqual([])
     }
-    expect(() => readInstall(['--token', 'rope'])).toThrow('--token is not right')
+    expect(() => readInstall(['--token', 'rope'])).toThrow('--token is invalid')
     expect(() => readInstall(['--token-file', where.file('none')])).toThrow('--token-file cannot be read')
   })
 })

@@ -158,7 +158,7 @@ describe.runIf(isRoot)(`an agent on a bare Debian (${onlyAsRoot})`, () => {
       return stdout.toString()
     }
     expect(await said('status')).toContain(`connected as ${sample.namespace}.bollard`)
-    expect(await said('install', '--keepalive', '45')).toContain('it is accepted already')
+    expect(await said('install', '--keepalive', '45')).toContain('already accepted')
     // What was an update is now what was installed.
     const read = (name: string): string => readFileSync(path.join(bare.folder, name), 'utf8')
     expect(read('opt/hawser-agent/BUILD')).toBe(buildText(version, buildOf('b')))

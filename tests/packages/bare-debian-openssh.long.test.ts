@@ -146,7 +146,7 @@ describe.runIf(isRoot)(`on a bare Debian (${onlyAsRoot})`, () => {
     const words = ['install', '--server', service.url, '--tenant', sample.tenant]
     expect(
       await said(['chroot', '--userspec=pilot', '/', '/hawser-agent/bin/hawser-agent', ...words]),
-    ).toMatch(/^1 hawser-agent: Root is needed for this/)
+    ).toMatch(/^1 hawser-agent: This command needs root/)
     expect(await said(['/hawser-agent/bin/hawser-agent', ...words.slice(0, 3), '--init', 'none'])).toMatch(
       /^1 hawser-agent: .*\n.*--tenant is missing/,
     )
@@ -178,7 +178,7 @@ describe.runIf(isRoot)(`on a bare Debian (${onlyAsRoot})`, () => {
     expect([installed.status, installed.stdout.toString()], installed.stderr).toEqual([
       0,
       expect.stringMatching(
-        /installed and running \(plain\) as harbour\.bollard; accept the device bollard .* Its log: \/var\/log\/hawser-agent\.log/,
+        /installed and running \(plain\) as harbour\.bollard; accept the device bollard .* Log: \/var\/log\/hawser-agent\.log/,
       ),
     ])
     // It is done only when the device is there.
@@ -194,9 +194,9 @@ describe.runIf(isRoot)(`on a bare Debian (${onlyAsRoot})`, () => {
     await eventually(async () => expect((await greet()).stdout.toString()).toBe('here is pilot\r\n'))
 
     // Whatever ends it, it comes back; installed again, it is the same device.
-    expect(await said(['hawser-agent-service', 'status'])).toBe('0 hawser-agent: it is running')
+    expect(await said(['hawser-agent-service', 'status'])).toBe('0 hawser-agent: running')
     expect(await said(['hawser-agent', 'install', '--keepalive', '45'])).toMatch(
-      /^0 hawser-agent: installed and running .*; it is accepted already/,
+      /^0 hawser-agent: installed and running .*; already accepted/,
     )
     await eventually(async () => expect((await greet()).stdout.toString()).toBe('here is pilot\r\n'))
     expect(
@@ -205,7 +205,7 @@ describe.runIf(isRoot)(`on a bare Debian (${onlyAsRoot})`, () => {
 
     // A change that the server does not take leaves the agent that runs alone.
     expect(await said(['hawser-agent', 'install', '--tenant', other])).toMatch(
-      /^1 hawser-agent: .* does not take this device in: There is no namespace with this tenant_id\./,
+      /^1 hawser-agent: .* refused this device: There is no namespace with this tenant_id\./,
     )
     expect((await greet()).stdout.toString()).toBe('here is pilot\r\n')
 
@@ -237,7 +237,7 @@ describe.runIf(isRoot)(`on a bare Debian (${onlyAsRoot})`, () => {
     await owner.pairings.confirm({ body: { code, name: 'paired' } })
     expect((await pairing).status, await said(['cat', '/paired'])).toBe(0)
     expect(await said(['cat', '/paired'])).toMatch(
-      /olga has taken this device into harbour[^]*is accepted already/,
+      /olga has added this device to harbour[^]*already accepted/,
     )
     const there = await run('ssh', [...options(), to('paired'), 'echo "here is $USER"'])
     expect(there.stdout.toString()).toBe('here is pilot\n')
@@ -247,7 +247,7 @@ describe.runIf(isRoot)(`on a bare Debian (${onlyAsRoot})`, () => {
     const nowhere = `http://127.0.0.1:${await freePort()}`
     const offline = ['install', '--offline', '--server', nowhere, '--tenant', sample.tenant]
     expect(await said(['/hawser-agent/bin/hawser-agent', ...offline])).toMatch(
-      /^0 hawser-agent: installed and started \(plain\); it enrols when it reaches the server/,
+      /^0 hawser-agent: installed and started \(plain\); it enrols once it reaches the server/,
     )
     await eventually(async () =>
       expect(await said(['hawser-agent', 'status'])).toMatch(

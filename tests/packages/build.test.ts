@@ -4,12 +4,14 @@ import { execFileSync, spawn, spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { once } from 'node:events'
 import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import http from 'node:http'
 import net from 'node:net'
 import path from 'node:path'
 import { afterAll, afterEach, describe, expect, test, vi } from 'vitest'
 import { agentsToMake } from '../../packages/build.ts'
 import { lazyBuiltins, root, version } from '../../packages/bundle.ts'
 import { moveFolder } from '../../packages/drafts.ts'
+import { checkOrigin } from '../../packages/node-origin.ts'
 import type { Architecture } from '../../packages/registry.ts'
 import { chosenNode, runtimeFor } from '../../packages/runtime.ts'
 import { agentsFolder, consoleFolder, isBuilt, noteNodes } from '../../packages/served.ts'
@@ -170,6 +172,44 @@ describe('HAWSER_AGENT_NODE', () => {
     vi.stubEnv('HAWSER_AGENT_NODE', program('other', other === 'x64' ? 62 : 183))
     expect((await runtimeFor(other)).node.version).toBe('unknown')
   })
+})
+
+test('a release stops unless the carried Node is the one in the archive that nodejs.org publishes', async () => {
+  const name = 'node-v26.0.0-linux-x64'
+  mkdirSync(where.file(`dist/${name}/bin`), { recursive: true })
+  const node = where.write(`dist/${name}/bin/node`, 'a Node')
+  const tarball = where.file(`dist/${name}.tar.gz`)
+  execFileSync('tar', ['-C', where.file('dist'), '-czf', tarball, name])
+  const archive = readFileSync(tarball)
+  const honest = { 'SHASUMS256.txt': `${sha256(tarball)}  ${name}.tar.gz\n`, [`${name}.tar.gz`]: archive }
+  let files: Record<string, string | Buffer> = honest
+  const server = http.createServer(({ url = '' }, response) => {
+    const found = files[url.replace('/dist/v26.0.0/', '')]
+    response.writeHead(found === undefined ? 404 : 200).end(found)
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const dist = `http://127.0.0.1:${(server.address() as net.AddressInfo).port}/dist`
+  const check = async (hash = sha256(node)) =>
+    checkOrigin('x64', { version: '26.0.0', sha256: hash, file: node }, dist)
+  await check()
+  await expect(check('0'.repeat(64))).rejects.toThrow(`${node} is not the Node of`)
+  files = { ...honest, [`${name}.tar.gz`]: Buffer.concat([archive, Buffer.from('more')]) }
+  await expect(check()).rejects.toThrow('does not have the SHA-256 of SHASUMS256.txt')
+  files = { ...honest, 'SHASUMS256.txt': `${sha256(tarball)}  ${name}.tar.xz\n` }
+  await expect(check()).rejects.toThrow('does not have the SHA-256 of SHASUMS256.txt')
+  const other = where.file('dist/other.tar.gz')
+  execFileSync('tar', ['-C', where.file('dist'), '-czf', other, '--exclude=bin', name])
+  files = {
+    'SHASUMS256.txt': `${sha256(other)}  ${name}.tar.gz\n`,
+    [`${name}.tar.gz`]: readFileSync(other),
+  }
+  await expect(check()).rejects.toThrow('is not the Node of')
+  files = {}
+  await expect(check()).rejects.toThrow('SHASUMS256.txt could not be fetched: the server answered 404')
+  server.close()
+  await once(server, 'close')
+  await expect(check()).rejects.toThrow('SHASUMS256.txt could not be fetched')
 })
 
 test('an agent with another Node than HAWSER_AGENT_NODE names is made again', () => {

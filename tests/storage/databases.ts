@@ -1,8 +1,7 @@
 // The databases that the storage suite runs over, and rows to put into them. A test says `for (const database
 // of databases) describe(database.name, …)`, so that whatever it claims is claimed of SQLite and of a real
 // PostgreSQL alike. Rows come whole and valid; a test names only the columns that it is about.
-import { mkdtempSync, rmSync } from 'node:fs'
-import os from 'node:os'
+import { copyFileSync, mkdtempSync, rmSync } from 'node:fs'
 import path from 'node:path'
 import type { BudgetRow } from '../../server/src/storage/budgets.ts'
 import { openDatabase } from '../../server/src/storage/database.ts'
@@ -11,7 +10,8 @@ import type { SessionEventRow } from '../../server/src/storage/session-events.ts
 import type { SessionRow } from '../../server/src/storage/sessions.ts'
 import { stores, type Stores } from '../../server/src/storage/stores.ts'
 import type { UserRow } from '../../server/src/storage/users.ts'
-import { freshDatabase } from '../harness/postgres.ts'
+import { freshDatabase, migratedDatabase } from '../harness/postgres.ts'
+import { madeOnce, spacious } from '../harness/shared.ts'
 
 export type Opened = Awaited<ReturnType<typeof openDatabase>>
 
@@ -30,6 +30,8 @@ export interface Database {
   readonly name: string
   /** An empty place that goes with the test. */
   fresh(): Promise<Place & Disposable>
+  /** The same with the schema in it, from a template that was migrated once for the run. */
+  migrated(): Promise<Place & Disposable>
 }
 
 export const now = '2026-05-01T12:00:00.000Z'
@@ -37,12 +39,25 @@ export const later = '2026-05-02T12:00:00.000Z'
 export const earlier = '2026-04-30T12:00:00.000Z'
 
 export const databases: readonly Database[] = [
-  { name: 'SQLite', fresh: async () => placeOf('') },
-  { name: 'PostgreSQL', fresh: async () => placeOf(await freshDatabase()) },
+  { name: 'SQLite', fresh: async () => placeOf(''), migrated: migratedFile },
+  {
+    name: 'PostgreSQL',
+    fresh: async () => placeOf(await freshDatabase()),
+    migrated: async () => placeOf(await migratedDatabase()),
+  },
 ]
 
+async function migratedFile(): Promise<Place & Disposable> {
+  const template = await madeOnce('migrated', async (folder) => {
+    await using _ = await openAt({ url: '', folder })
+  })
+  const place = placeOf('')
+  copyFileSync(path.join(template, 'hawser.db'), path.join(place.folder, 'hawser.db'))
+  return place
+}
+
 function placeOf(url: string): Place & Disposable {
-  const folder = mkdtempSync(path.join(os.tmpdir(), 'hawser-storage-'))
+  const folder = mkdtempSync(path.join(spacious(), 'hawser-storage-'))
   return { url, folder, [Symbol.dispose]: () => rmSync(folder, { recursive: true, force: true }) }
 }
 
@@ -55,9 +70,9 @@ export async function openAt(place: Place): Promise<Storage> {
   return { opened, stores: stores(opened), [Symbol.asyncDispose]: () => opened[Symbol.asyncDispose]() }
 }
 
-/** A fresh database, open; both go together. */
+/** A new database with the schema, open; both go together. */
 export async function openFresh(database: Database): Promise<Storage> {
-  const place = await database.fresh()
+  const place = await database.migrated()
   const storage = await openAt(place)
   return {
     ...storage,

@@ -119,14 +119,14 @@ const propertyOf = (column: string): string =>
   column === 'mac' ? 'identity.mac' : column.replace('info_', 'info.')
 
 describe.each(['without figures', 'with figures'] as const)('%s', (figures) => {
-  let place: Awaited<ReturnType<(typeof databases)[0]['fresh']>>
+  let place: Awaited<ReturnType<(typeof databases)[0]['migrated']>>
   let recorded: Recorder
   let tenant_id: string
   let owner: string
   let uid: string
 
   beforeAll(async () => {
-    place = await databases[0]!.fresh()
+    place = await databases[0]!.migrated()
     {
       await using storage = await openAt(place)
       const [one, other] = [await namespace(storage), await namespace(storage)]

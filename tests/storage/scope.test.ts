@@ -227,16 +227,16 @@ const calls: Calls = {
     save: (store, theirs) => store.save(theirs.session, { active: 0, recorded: 0 }),
     saveOn: (store, theirs) => store.saveOn('', theirs.session, { active: 0, recorded: 0 }),
     take: (store, theirs) => store.take({ uid: theirs.session, node: '' }, { active: 0, recorded: 0 }),
-    keptOfDevice: (store, theirs) => store.keptOfDevice(theirs.device),
+    detachedOfDevice: (store, theirs) => store.detachedOfDevice(theirs.device),
     anyOfDevice: (store, theirs) => store.anyOfDevice(theirs.device),
-    onOtherNodes: (store, theirs) => {
+    detachedElsewhere: (store, theirs) => {
       const account = {
         device_uid: theirs.device,
         username: 'root',
         person_kind: 'unknown',
         person_id: '',
       } as const
-      return store.onOtherNodes(account, 'another', 10)
+      return store.detachedElsewhere(account, 'another', 10)
     },
     removeOfDevice: (store, theirs) => store.removeOfDevice(theirs.device),
     moveToDevice: (store, theirs) => store.moveToDevice(theirs.device, 'mine'),
@@ -299,7 +299,7 @@ const calls: Calls = {
         detail: '{"taken":"over"}',
       }),
     find: (store, theirs) => store.find(theirs.refusal),
-    list: (store) => store.list(page()),
+    list: (store) => store.list(),
     trim: (store) => store.trim(0),
   },
   sessionEvents: {

@@ -23,7 +23,7 @@ interface Place extends AsyncDisposable {
 }
 
 async function open(database: (typeof databases)[number]): Promise<Place> {
-  const at = await database.fresh()
+  const at = await database.migrated()
   const storage = await openAt(at)
   const folder = mkdtempSync(path.join(os.tmpdir(), 'hawser-search-'))
   const file = path.join(folder, 'search.db')

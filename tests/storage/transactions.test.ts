@@ -179,7 +179,7 @@ describe.each(databases)('$name', (database) => {
   })
 
   test('a one-time token is spent by exactly one of many, from several servers', async () => {
-    const place = await database.fresh()
+    const place = await database.migrated()
     try {
       await using here = await openAt(place)
       await using there = await openAt(place)

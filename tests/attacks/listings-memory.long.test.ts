@@ -4,7 +4,7 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import type { Client } from '@hawser/contract/client'
-import { Kind, type FileNews } from '@hawser/contract/terminals'
+import type { FileNews } from '@hawser/contract/terminals'
 import { Sftp, Status } from '../../ssh/src/sftp/protocol.ts'
 import { dial, type Dialled } from '../clients/web.ts'
 import { setUp, startProgram, temporaryFolder, type Program } from '../failures/program.ts'
@@ -48,7 +48,7 @@ afterAll(async () => {
 async function opened(): Promise<[Dialled, string]> {
   const body = { device: device.uid, username: 'pilot', password: 'pilot' }
   const shell = await dial(server, (await api.terminals.open({ body })).body.token)
-  return [shell, (await shell.hear(Kind.session)) as string]
+  return [shell, await shell.hear('session')]
 }
 
 /** The first news after a wish on a connection of its own, with the length of its message. */
@@ -178,7 +178,7 @@ test('a sentence of the device is cut', async () => {
   for (const said of answers) {
     expect(said).toMatchObject({
       kind: 'error',
-      message: expect.stringMatching(/^The device says: no/) as string,
+      message: expect.stringMatching(/^The device reports: no/) as string,
     })
     expect(said.length).toBeLessThan(1_000)
   }

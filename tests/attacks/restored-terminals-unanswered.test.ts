@@ -6,8 +6,8 @@ import { generateKeyPairSync } from 'node:crypto'
 import { duplexPair } from 'node:stream'
 import { afterEach, expect, test, vi } from 'vitest'
 import { acceptConnection, generatePrivateKey, privateKeyFrom, type Connection } from '@hawser/ssh'
-import type { ClaimAnswer } from '../../server/src/domain/sessions/kept-sessions.ts'
-import { restoredSessions, type RestoredSessionParts } from '../../server/src/gateway/restored-sessions.ts'
+import type { ClaimAnswer } from '../../server/src/domain/sessions/detached-sessions.ts'
+import { restore, type RestoreParts } from '../../server/src/gateway/terminal/restore.ts'
 import { eventually } from '../harness/eventually.ts'
 
 vi.setConfig({ testTimeout: 60_000 })
@@ -47,9 +47,9 @@ function place(claim: (uid: string, device: { uid: string }) => Promise<ClaimAns
     log: quiet,
     clock: Date,
     open: new Map(),
-    begun: () => undefined,
-    keepSecret: () => uidOf(0),
-    kept: {
+    run: () => undefined,
+    detachSecret: () => uidOf(0),
+    detached: {
       claim: async (by: { uid: string }, uid: string) => claim(uid, by),
       arrived: async () => undefined,
     },
@@ -69,7 +69,7 @@ function place(claim: (uid: string, device: { uid: string }) => Promise<ClaimAns
     signer: { open: () => ({ known: async () => undefined, [Symbol.dispose]: () => undefined }) },
     gatewayKey: async () => gatewayKey,
   }
-  return { connections, restored: restoredSessions(parts as unknown as RestoredSessionParts) }
+  return { connections, restored: restore(parts as unknown as RestoreParts) }
 }
 
 const left = (uid: string): ClaimAnswer =>
