@@ -1,12 +1,14 @@
 // Writes docs/reference/ from the contract: what every operation takes and gives, who may call it, how it can
-// fail, and the OpenAPI document; and from the table of settings how a server is configured. The pages are
-// checked in, so that they can be read without running anything; a test compares them with what
-// `referencePages` gives, so that they cannot fall behind. A new page is one more row of `pages`.
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+// fail, and the OpenAPI document; and from the table of settings how a server is configured. It also writes the
+// index of docs/decisions/ from the decisions. The pages are checked in, so that they can be read without running
+// anything; a test compares them with what `referencePages` and `decisionsPage` give, so that they cannot fall
+// behind. A new page of the reference is one more row of `pages`.
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { addresses, type NamedOperation, operations } from '@hawser/contract'
 import { type Access, rank, type Role, roles } from '@hawser/contract/access'
 import { auditActions, declaredActions, type AuditAction } from '@hawser/contract/audit-actions'
 import { failureHeader, failures, type FailureKind } from '@hawser/contract/failures'
+import { callLimits, deviceLimits, peopleLimits, sessionLimits, type Limit } from '@hawser/contract/limits'
 import {
   type DocumentedOperation,
   type Field,
@@ -36,6 +38,7 @@ const pages: Record<string, () => string> = {
   'access.md': accessPage,
   'failures.md': failuresPage,
   'audit.md': auditPage,
+  'limits.md': limitsPage,
   'configuration.md': configurationPage,
   'openapi.json': () => `${JSON.stringify(document, null, 2)}\n`,
 }
@@ -246,6 +249,69 @@ function auditPage(): string {
   )
 }
 
+// limits.md
+
+const spans: readonly (readonly [ms: number, word: string])[] = [
+  [86_400_000, 'day'],
+  [3_600_000, 'hour'],
+  [60_000, 'minute'],
+  [1_000, 'second'],
+]
+
+function spanOf(span_ms: number): string {
+  const [ms, word] = spans.find(([unit_ms]) => span_ms % unit_ms === 0) ?? [1, 'millisecond']
+  if (span_ms === ms) return word === 'hour' ? 'an hour' : `a ${word}`
+  return `in ${span_ms / ms} ${word}s`
+}
+
+function mostOf({ max, window_ms, inBytes, setting, times = 1, kind }: Limit): string {
+  const fallback = setting && settings[setting as keyof typeof settings].fallback
+  if (fallback !== undefined) {
+    const [most = '', seconds] = fallback.split('/')
+    const span = seconds === undefined ? 'at a time' : spanOf(Number(seconds) * 1000)
+    return `${(Number(most) * times).toLocaleString('en')} ${span} by default`
+  }
+  const most = max ?? 0
+  const number = most >= 1024 * 1024 ? `${most / 1024 / 1024} MiB` : most.toLocaleString('en')
+  if (inBytes) return `half of ${number} at a time`
+  if (window_ms !== undefined) return `${number} ${spanOf(window_ms)}`
+  return kind === 'locked' ? number : `${number} at a time`
+}
+
+function beyondOf({ kind = 'tooMany', message, otherwise }: Limit): string {
+  const { status, message: usual } = failures[kind]
+  const failed = `${status} ${code(kind)}: ${message ?? usual}`
+  if (otherwise === undefined) return failed
+  return message === undefined ? otherwise : `${otherwise}: ${message}`
+}
+
+function limitsPage(): string {
+  const chapter = (title: string, limits: Readonly<Record<string, Limit>>): readonly string[] => [
+    `## ${title}`,
+    table(
+      ['What is limited', 'Counted by', 'At most', 'Beyond it', 'Setting'],
+      Object.values(limits).map((limit) => [
+        limit.what,
+        limit.by,
+        mostOf(limit),
+        beyondOf(limit),
+        limit.setting ? `[${code(limit.setting)}](configuration.md)` : '',
+      ]),
+    ),
+  ]
+  return page(
+    '# Limits',
+    'What gave me 429? Find the sentence of the answer below. The header `Retry-After` says after how many seconds to call again, and ' +
+      `${code(failureHeader)} has the [kind](failures.md). Several nodes of a server count most rates of calls together, and everything else each by itself. An address is an ` +
+      'IPv4 address or a /64 of IPv6.',
+    'Of memory that is counted in bytes one caller gets at most half; a few who take so much leave less for each other.',
+    ...chapter('Calls', callLimits),
+    ...chapter('People', peopleLimits),
+    ...chapter('Devices', deviceLimits),
+    ...chapter('Sessions', sessionLimits),
+  )
+}
+
 // configuration.md
 
 function configurationPage(): string {
@@ -264,8 +330,32 @@ function configurationPage(): string {
   )
 }
 
+// docs/decisions/README.md
+
+const decisions = new URL('decisions/', import.meta.url)
+export const decisionsIndex = new URL('README.md', decisions)
+
+/** The index of the decisions: each with its number, title and status, as its own page states them. */
+export function decisionsPage(): string {
+  const names = readdirSync(decisions).filter((name) => /^\d{4}-.*\.md$/.test(name))
+  const rows = names.toSorted().map((name) => {
+    const text = readFileSync(new URL(name, decisions), 'utf8')
+    const [, number, title, status] = /^# (\d+)\. (.+)\n\n\*\*Status\.\*\* ([^]+?)\.\n\n/.exec(text) ?? []
+    if (!number || !title || !status || Number(number) !== Number(name.slice(0, 4)))
+      throw new Error(`docs/decisions/${name} does not begin with its number, title and status`)
+    return [number, `[${title}](${name})`, status.replaceAll('\n', ' ')]
+  })
+  return page(
+    '# Decisions',
+    'Each page records one decision: its context, what was decided and why, what was not taken, and what follows. How things work in ' +
+      'detail is in the [flows](../flows/README.md). A number is used once.',
+    table(['Number', 'Title', 'Status'], rows),
+  )
+}
+
 if (import.meta.main) {
   const folder = new URL('reference/', import.meta.url)
   mkdirSync(folder, { recursive: true })
   for (const [name, text] of Object.entries(referencePages())) writeFileSync(new URL(name, folder), text)
+  writeFileSync(decisionsIndex, decisionsPage())
 }
