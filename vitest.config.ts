@@ -37,7 +37,7 @@ const apart = [
     : []),
   'tests/{failures,packages,guides,fuzz}/**',
   'tests/*.test.ts',
-  '**/*{browser,docker,systemd}*',
+  '**/*{browser,docker,nats,systemd}*',
   '**/*{memory,storm,disk,unread,large-reads,on-the-loop,tunnel-lines}*',
 ]
 const isOneOf = (globs: readonly string[], file: string): boolean =>

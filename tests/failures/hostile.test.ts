@@ -57,7 +57,7 @@ test('a request has a bounded time for its head and its body, and a connection f
     turnOf,
     log: openLog('silent'),
     openCalls: { take: () => 0, peek: () => 0, add: () => undefined },
-    metrics: metrics(),
+    metrics: metrics(false),
     isFull: () => false,
     lines,
     served: [],

@@ -36,7 +36,7 @@ export async function startServer(options: ServerOptions & ServedFolders) {
   const rooms = opened.use(await openRooms({ ...options, serving: true }))
   const reach = await openReach(rooms)
   opened.defer(() => reach.stop())
-  const figures = metrics()
+  const figures = metrics(config.HAWSER_METRICS !== undefined || config.HAWSER_METRICS_TOKEN !== '')
   watchRooms(figures, rooms, reach)
   let tls = undefined as Tls | undefined
   opened.defer(() => tls?.close())

@@ -35,9 +35,21 @@ export interface Metrics {
   readonly contentType: string
 }
 
-export function metrics(): Metrics {
+let ofProcess: Registry | undefined
+
+/**
+ * The figures of the process, for all servers in it: prom-client never stops watching collections and, a hundred times
+ * a second, the event loop.
+ */
+function processFigures(): Registry {
+  if (!ofProcess) collectDefaultMetrics({ register: (ofProcess = new Registry()) })
+  return ofProcess
+}
+
+/** `served`: somebody may read them; without, the process is not watched. */
+export function metrics(served: boolean): Metrics {
   const registry = new Registry()
-  collectDefaultMetrics({ register: registry })
+  const watched = served ? processFigures() : undefined
   const durations = new Histogram({
     name: 'hawser_request_seconds',
     help: 'Time to answer, by operation and status.',
@@ -69,7 +81,7 @@ export function metrics(): Metrics {
       register(name, help, 'histogram', async () =>
         Object.entries(read).flatMap(([value, one]) => bucketsOf(name, { [label]: value }, one)),
       ),
-    text: () => registry.metrics(),
+    text: async () => `${(await watched?.metrics()) ?? ''}${await registry.metrics()}`,
     contentType: registry.contentType,
   }
 }
