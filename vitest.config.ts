@@ -58,8 +58,8 @@ const project = (name: ReturnType<typeof kindOf>) => ({
 
 export default defineConfig({
   test: {
-    // One more than there are cores: what many tests do most of the time is wait for a real program.
-    maxWorkers: 3,
+    // More than there are cores: what most tests do most of the time is wait for a real program.
+    maxWorkers: isLong ? 3 : 4,
     globalSetup: ['tests/harness/global-setup.ts'],
     // Said explicitly, so that its closing summary is there no matter what runs the tests.
     reporters: ['default', './tests/harness/second-tries.ts'],

@@ -120,6 +120,7 @@ export const peopleLimits = {
     what: 'Wrong codes of the second factor; afterwards the password is needed again',
     by: 'attempt to sign in',
     max: 5,
+    window_ms: 30 * minute_ms,
     otherwise: 'the attempt is over',
   },
   codesOfAll: {
@@ -318,7 +319,7 @@ export const sessionLimits = {
     otherwise: 'some are closed at random, from half of it on',
   },
   withoutLogin: {
-    what: 'Seconds of penalty for SSH connections without a login: 1 if nothing was tried, 5 if it failed, 10 after a minute',
+    what: 'Penalty that is left of SSH connections without a login, in seconds: 1 if nothing was tried, 5 if it failed, 10 after a minute',
     by: 'address without a recent login',
     max: 15,
     otherwise: 'the connection is closed until they are over',

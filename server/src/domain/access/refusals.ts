@@ -1,8 +1,11 @@
 // The account of refused logins. It is told each of them once, and passes it on: to the log, to the audit log, and to
 // the table in which administrators of the namespace find it by the reference that the refused person was shown.
-// The table has one row with a count for the attempts under one reference. Rows are written in batches after a second.
-// A namespace keeps its newest 1,000, for 30 days (system/sweeps.ts). login-report.ts counts refusals for the metrics,
-// and login.ts counts wrong proofs against the address. A namespace that does not exist has neither row nor entry.
+// The log takes twenty lines a minute of a source; the audit log the first refusal of a source and reason, and a count
+// of the rest of its minute (audit/refusals.ts). The table has one row with a count for the attempts under one
+// reference, written in batches after a second; a namespace keeps its newest 1,000, for 30 days (system/sweeps.ts).
+// A namespace that does not exist has neither row nor entry. Elsewhere: login-report.ts counts refusals for the
+// metrics, and login.ts wrong proofs against the address (the first refused key of a connection, and of a repeated
+// password every tenth, guesses.ts).
 import { Failure } from '@hawser/contract/failures'
 import { refusalSentences, type LoginRefusal } from '@hawser/contract/logins'
 import { neighbourhood } from '../../kit/address.ts'

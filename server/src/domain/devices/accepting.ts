@@ -1,7 +1,8 @@
 // How a device becomes accepted: by a person, a pairing code, a connector, an enrolment token or an accept
 // rule, with the same limits, names and slots of deleted devices. Only a person may replace a device, knowing
 // which one. Nobody is asked in `acceptUnasked` (tokens and rules, and an agent's container that is back) and in
-// `acceptForConnector` of decisions.ts (containers of a connector that accepts them).
+// `acceptForConnector` of decisions.ts (containers of a connector that accepts them, or that are back). A new container
+// of the same name has the status of the former one (`match` in container-devices.ts).
 import { defined } from '@hawser/contract/defined'
 import { longestNotes } from '@hawser/contract/device-notes'
 import type { DeviceStatus } from '@hawser/contract/devices'

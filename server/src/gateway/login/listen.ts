@@ -1,5 +1,5 @@
 // The SSH listener. It accepts connections within limits (startups.ts); ssh-client.ts serves each. When the server
-// stops, the listener accepts no more connections, and sessions get some time. Then those whose terminals agents keep
+// stops, the listener accepts no more connections, and sessions get `HAWSER_DRAIN` seconds. Then those whose terminals agents keep
 // are left to the next server, and all others end (`endSessions`).
 import net, { type AddressInfo } from 'node:net'
 import { ConnectionEnded, SshError } from '@hawser/ssh'
