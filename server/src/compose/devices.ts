@@ -100,7 +100,7 @@ function openConnectors(
   return { rules, supervision: { engine: engines, connectors: rules.supervision, devices: ofConnectors } }
 }
 
-/** What devices use of their links: the sums of bytes, and the data budgets that are judged by them. */
+/** The traffic of devices: the sums of bytes, and the data budgets that are judged by them. */
 export function openTraffic(foundation: Foundation, audit: Audit, mailer: Mailer) {
   const { stores, clock, bus, log, background, limiter, url } = foundation
   const judged = budgets({

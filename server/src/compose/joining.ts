@@ -92,7 +92,7 @@ export function openJoining(foundation: Foundation, evidence: EvidenceRooms, par
 
 export type JoiningRooms = ReturnType<typeof openJoining>
 
-/** How devices become accepted, whoever decides it; the devices of containers follow the names that this frees. */
+/** Accepts devices, for everything that decides it; devices of containers follow the names that this frees. */
 function openAccepting(
   { stores, clock, bus, log, background, isHeld }: Foundation,
   { audit, timeline }: EvidenceRooms,

@@ -34,7 +34,7 @@ export interface SessionLogin extends PastLogin {
   readonly device_uid: string
   /** The MD5 fingerprint of the registered key that let them in; undefined: it was a password. */
   readonly key: string | undefined
-  /** Of a restored session, which may have missed changes: its `standing` at the beginning, compared with today's. */
+  /** A restored session may have missed changes: its `standing` at the beginning is compared with today's. */
   readonly standing?: string | undefined
   /** The uid of a session that may have been closed while no server had it. */
   readonly restored?: string | undefined

@@ -247,7 +247,7 @@ class RunningSession implements LiveSession {
   /** The end of the hold; empty: it has a client. */
   heldUntil = ''
   isOver = false
-  /** Its end is written: the record is closed, or another node's, so no change may follow. */
+  /** The end is written: the record is closed, or another node's, so no change may follow. */
   isGone = false
   readonly #person: SessionPerson
   readonly #parts: RunningParts

@@ -11,7 +11,7 @@ export interface RecordingParts extends With<'stores' | 'audit'> {
   recordings: Pick<Recordings, 'channels' | 'facts' | 'part' | 'filmstrip' | 'search' | 'usage'>
 }
 
-/** Of a filmstrip. */
+/** The number of pictures in a filmstrip. */
 const usualMoments = 8
 
 export function recordingRules({

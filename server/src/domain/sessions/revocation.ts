@@ -174,7 +174,7 @@ function retried(later: Later): { untilDone: Later } & Disposable {
 }
 
 /**
- * What to check when the database may change unheard: with several nodes, sessions while this node is cut off
+ * The connections to check when the database may change unheard: with several nodes, sessions while this node is cut off
  * from the others; with one, everything, because a command of the administrator may run on another machine.
  */
 export const rechecks = (bus: Pick<Bus, 'connected'>, clustered: boolean): RevocationParts['recheck'] =>

@@ -30,7 +30,7 @@ const mostNamed = 20
 const longestNamed = { start: 40, end: 120 }
 const mostForwards = 2_000
 
-/** What the audit log still takes of one action in a session. */
+/** The room that the audit log still has for one action of a session. */
 interface Allowance extends DroppedSample<Record<string, unknown>> {
   entries: number
   at: number

@@ -39,7 +39,7 @@ export interface SessionHappening {
   readonly why?: string | undefined
 }
 
-/** What becomes known of an event later. */
+/** A change of an event that is known later. */
 export type EventChange = Partial<Pick<SessionEventRow, 'outcome' | 'received' | 'sent' | 'why'>>
 
 export interface SessionEventLog {
@@ -64,7 +64,7 @@ const longestText = 4_096
 const mostWaiting = 16 * 1024 * 1024
 const event_bytes = 512
 
-/** What waits for the database, and its share of the namespace's memory. */
+/** A row or an entry that waits for the database, and its share of the namespace's memory. */
 type Waiting = ({ readonly row: Row } | { readonly entry: AuditNote }) & {
   readonly tenant_id: string
   readonly bytes: number

@@ -39,7 +39,7 @@ export interface Watched extends Disposable {
 
 /** For the WebSocket endpoints. */
 export interface SessionWatching {
-  /** Of the newest channel, or of this one. */
+  /** Opens the recording of this channel, by default the newest. */
   watch(uid: string, channel: number | undefined, caller: MemberCaller): Promise<Watched>
   /** For somebody who is shown nothing before the person of the session allows it. */
   find(uid: string, channel: number | undefined, caller: MemberCaller): Promise<Recording>

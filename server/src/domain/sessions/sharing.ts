@@ -17,7 +17,7 @@ export interface Visitor {
   needsNoConsent(): Promise<boolean>
   present(presence: Presence): void
   note(sentence: string): void
-  /** They may type. */
+  /** The guest may type. */
   admitted(): void
   /** The guest was refused or stops typing; one who may not watch has to leave. */
   dismissed(sentence: string): void

@@ -63,7 +63,7 @@ export interface Approver {
     login: {
       readonly device_uid: string
       readonly username: string
-      /** Of the connection to the device. */
+      /** Identifies the SSH connection to the device. */
       readonly sessionId: Buffer
     },
   ): Promise<PrivateKey>

@@ -271,7 +271,7 @@ class ClientHandshake implements Handshake {
     return 'refuse'
   }
 
-  /** Notes whom the certificate names. The client then continues with what lets it in. */
+  /** Notes the person in the certificate. The client then continues with what lets it in. */
   async #identify(
     method: 'publickey' | 'publickey-offer',
     { blob }: ShownKey,

@@ -228,7 +228,7 @@ export class TerminalSeats implements SharedTerminal {
       this.#parts.mayReach(visitor.caller.source).catch(() => false),
       visitor.needsNoConsent().catch(() => false),
     ])
-    // They may have left, or withdrawn the question.
+    // The guest may have left, or withdrawn the question.
     if (seat.state !== 'asking' || !this.#seats.has(seat.id)) return
     if (!isLetIn) return this.#stop(seat, 'A firewall rule of the namespace does not allow this.')
     if (isFree) return this.#admit(seat, 'unasked')
