@@ -1,13 +1,14 @@
-// The real command for tests, bundled as people get it, in a process of its own, with a home of its own so that it
-// knows nobody else's account.
+// The real command for tests, in a process of its own, with a home of its own so that it knows nobody else's account:
+// daily bundled as people get it, and in the long tier `hawser.ts`, which has the commands of the server, too.
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'
 import { bundled } from '../../packages/bundled.ts'
 import { run } from '../../ssh/test/programs.ts'
 import { openTerminal, type Terminal } from '../../tests/clients/terminal.ts'
+import { isLong } from '../../tests/harness/tier.ts'
 
-const program = await bundled('cli')
+const program = isLong ? path.join(import.meta.dirname, '../../hawser.ts') : await bundled('cli')
 
 export interface Said {
   readonly code: number | null
