@@ -94,7 +94,7 @@ test('what is typed or pasted by the way is no consent', async () => {
   using _ = shell
   using guest = await join(uid, 'operator')
   await shell.until('oskar asks to type here')
-  for (const typed of ['y', 'Y\r', 'yes\r', '\r', '\u001dyes\r', 'x\u001dy', 'cat <<E\r\u001dy\rE\r'])
+  for (const typed of ['y', 'Y\r', 'YES\r', '\r', '\u001dyes\r', 'x\u001dy', 'cat <<E\r\u001dy\rE\r'])
     shell.type(typed)
   // The device writes the very bytes; that is what is shown, not what is typed.
   shell.type('\u0003')

@@ -161,8 +161,8 @@ export class WriteBehind<V extends object> implements AsyncDisposable {
     return this.#waiting.has(key) || this.#writing.has(key)
   }
 
-  /** The changes that wait and are not being written, oldest first. */
-  values = (): V[] => Array.from(this.#waiting, ([, change]) => change)
+  /** Including those that are being written, which come first. */
+  values = (): V[] => [...this.#writing, ...this.#waiting].map(([, change]) => change)
 
   put(key: Key, change: V): void {
     this.#put(key, change)
@@ -195,7 +195,7 @@ export class WriteBehind<V extends object> implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#turns.close()
-    for (const change of [...this.#writing.values(), ...this.values()]) this.#lose(change)
+    for (const change of this.values()) this.#lose(change)
     this.#reportDropped()
   }
 

@@ -123,13 +123,13 @@ export function timeline({ stores, clock, ...report }: WriteReport & With<'store
 
   /** Newest first, with what is not written yet. */
   async function read(tenant_id: string, uid: string, most: number): Promise<PastHappening[]> {
-    const its = () => waiting.values().filter((event) => event.uid === uid)
-    const before = its()
+    const unwritten = waiting.values().filter((event) => event.uid === uid)
     const rows = await stores.of(tenant_id).timeline.newest(uid, most)
-    // Events that were written in the meantime are in the rows, or the next read finds them.
-    const unwritten = its().filter((event) => before.includes(event))
+    // What is written meanwhile may be in the rows already.
+    const written = new Set(rows.map(({ at, kind, detail }) => at + kind + detail))
+    const missing = unwritten.filter(({ at, kind, detail }) => !written.has(at + kind + detail))
     const last = minutes.get(uid)?.last
-    return [...(last ? [last] : []), ...unwritten.toReversed(), ...rows].slice(0, most).map(happeningOf)
+    return [...(last ? [last] : []), ...missing.toReversed(), ...rows].slice(0, most).map(happeningOf)
   }
 
   const timer = setInterval(() => settle(false), flush_every_ms)
