@@ -1,14 +1,14 @@
-// The real command for tests, in a process of its own, with a home of its own so that it knows nobody else's account:
-// daily bundled as people get it, and in the long tier `hawser.ts`, which has the commands of the server, too.
+// The real command for tests, bundled as people get it, in a process of its own, with a home of its own so that it
+// knows nobody else's account. On the path of a shell it also has the commands of the server, as in a checkout.
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'
 import { bundled } from '../../packages/bundled.ts'
 import { run } from '../../ssh/test/programs.ts'
 import { openTerminal, type Terminal } from '../../tests/clients/terminal.ts'
-import { isLong } from '../../tests/harness/tier.ts'
 
-const program = isLong ? path.join(import.meta.dirname, '../../hawser.ts') : await bundled('cli')
+const program = await bundled('cli')
+const ofCheckout = path.join(import.meta.dirname, '../../hawser.ts')
 
 export interface Said {
   readonly code: number | null
@@ -40,9 +40,11 @@ export function openDesk(env: Record<string, string> = {}): Desk {
   }
   const bin = path.join(folder, 'bin')
   mkdirSync(bin)
-  writeFileSync(path.join(bin, 'hawser'), `#!/bin/sh\nexec '${process.execPath}' '${program}' "$@"\n`, {
-    mode: 0o755,
-  })
+  const script = `#!/bin/sh
+case $1 in serve | admin | import | recording) program='${ofCheckout}' ;; *) program='${program}' ;; esac
+exec '${process.execPath}' "$program" "$@"
+`
+  writeFileSync(path.join(bin, 'hawser'), script, { mode: 0o755 })
   return {
     folder,
     bin,

@@ -32,7 +32,7 @@ beforeAll(async () => {
     `KexAlgorithms ${allAlgorithms.kex.filter((name) => known.has(name)).join(',')}`,
     `Ciphers ${allAlgorithms.ciphers.join(',')}`,
     `MACs ${allAlgorithms.macs.join(',')}`,
-    // Primes of its own are refused (tests/attacks/group-exchange-primes-openssh.test.ts); without them it
+    // Primes of its own are refused (tests/attacks/group-exchange-primes-openssh.long.test.ts); without them it
     // has RFC 3526's.
     `ModuliFile ${where.file('none')}`,
   )

@@ -1,6 +1,6 @@
 // A machine with nothing but OpenSSH joins by one `ssh -N -R`, waits as pending, is accepted, and is reached
 // like any other: a real sshd, and real clients on both sides. What such a connection may not do is in
-// agentless-refused-openssh.test.ts.
+// agentless-refused-openssh.long.test.ts.
 import { readFileSync, writeFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import { sample } from '@hawser/contract/examples'

@@ -7,7 +7,8 @@ import { sample } from '@hawser/contract/examples'
 import type { DeviceReport } from '@hawser/contract/reports'
 import { containerId, startEngine, type TestContainer } from '../harness/engine.ts'
 import { eventually } from '../harness/eventually.ts'
-import { bothDatabases, sharedPlace, type Place } from '../harness/place.ts'
+import { sharedPlace, type Place } from '../harness/place.ts'
+import { oneDatabase } from '../harness/tier.ts'
 
 const refused = (status: number) => ({ status })
 const short = (word: string): string => containerId(word).slice(0, 12)
@@ -18,7 +19,7 @@ const box = (word: string, name: string, running = true): TestContainer => ({
   running,
 })
 
-describe.each(bothDatabases)('containers on %s', (_, options) => {
+describe.each(oneDatabase)('containers on %s', (_, options) => {
   const place = sharedPlace(async () => ({
     ...(await options()),
     env: { HAWSER_CONNECTOR_ALLOW: '127.0.0.1' },

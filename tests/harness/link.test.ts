@@ -46,15 +46,16 @@ async function read(socket: Socket, bytes: number): Promise<string> {
 }
 
 test('a greeting takes two round trips, an answer one', async () => {
-  const { dial } = await echo({ delay_ms: 50 })
+  // A timer may fire a millisecond early.
+  const { dial } = await echo({ delay_ms: 51 })
   const begun = performance.now()
   const socket = await dial()
   expect(await read(socket, 1)).toBe('!')
-  expect(performance.now() - begun).toBeGreaterThanOrEqual(199)
+  expect(performance.now() - begun).toBeGreaterThanOrEqual(200)
   const asked = performance.now()
   socket.write('question')
   expect(await read(socket, 8)).toBe('question')
-  expect(performance.now() - asked).toBeGreaterThanOrEqual(99)
+  expect(performance.now() - asked).toBeGreaterThanOrEqual(100)
 })
 
 test('bytes keep their order under jitter, and the rate holds for all connections together', async () => {

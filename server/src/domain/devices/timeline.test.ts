@@ -10,7 +10,7 @@ const uid = 'a'.repeat(64)
 /** A database whose writes and reads take until they are let on. */
 function slowDatabase() {
   const rows: DeviceEvent[] = []
-  let committing = Promise.withResolvers<void>()
+  const committing = Promise.withResolvers<void>()
   let answering: PromiseWithResolvers<void> | undefined
   const stores = {
     isDuplicate: () => false,

@@ -1,6 +1,6 @@
 // How one session is held: its person, its time (`holdOf` in channels/session.ts), and what is noted when its client
-// is lost or reattaches. The rights of its person are checked at each use. An agent of ours keeps the terminal too, so that the session
-// outlives this server, which continues it later by a secret (restore.ts).
+// is lost or reattaches. The rights of its person are checked at each use. An agent of ours keeps the terminal too, so
+// that the session outlives this server, which continues it later by a secret (restore.ts).
 import { detachText } from '@hawser/contract/tunnel'
 import { Reason, type Connection } from '@hawser/ssh'
 import type { LiveSession } from '../../domain/sessions/live-sessions.ts'
