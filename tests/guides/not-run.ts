@@ -10,7 +10,7 @@ export const notRun: readonly (readonly [page: string, line: string, reason: str
   ],
   [
     'CONTRIBUTING.md',
-    'npm test                       # ten minutes on two cores; npm test -- tests/storage narrows it',
+    'npm test                       # eight minutes on two cores; npm test -- tests/storage narrows it',
     'they are what runs this',
   ],
   [

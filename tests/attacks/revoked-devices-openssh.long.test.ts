@@ -2,7 +2,6 @@
 // The agent holds terminals over cuts and must not take this end for one: the programs are gone at once.
 import { afterEach, beforeEach, test, vi } from 'vitest'
 import { openRestarts, type Restarts } from '../clients/restarts.ts'
-import { isLong } from '../harness/tier.ts'
 import { areGone, programsOn, ways } from './revoked.ts'
 
 vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 })
@@ -13,12 +12,8 @@ beforeEach(async () => {
 })
 afterEach(async () => restarts[Symbol.asyncDispose]())
 
-// One way daily: each restarts everything.
-test.each(Object.entries(ways).slice(0, isLong ? undefined : 1))(
-  '%s: no program stays',
-  async (_way, revoke) => {
-    using programs = await programsOn(restarts)
-    await revoke(restarts)
-    await areGone(programs.pids)
-  },
-)
+test.each(Object.entries(ways))('%s: no program stays', async (_way, revoke) => {
+  using programs = await programsOn(restarts)
+  await revoke(restarts)
+  await areGone(programs.pids)
+})

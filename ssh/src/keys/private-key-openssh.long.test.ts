@@ -13,7 +13,6 @@ import {
 } from './private-key.ts'
 import { KeyFormatError, parsePublicKeyLine } from './public-key.ts'
 import { verifySignature } from './signature.ts'
-import { times } from '../../../tests/harness/tier.ts'
 
 vi.setConfig({ testTimeout: 120_000 })
 const where = folder()
@@ -104,7 +103,7 @@ describe('what is not a key', () => {
           if (!(error instanceof KeyFormatError)) throw error
         }
       }),
-      { numRuns: times(50, 500) },
+      { numRuns: 500 },
     )
   })
 

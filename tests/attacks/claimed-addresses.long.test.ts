@@ -10,7 +10,6 @@ import { day_ms, hour_ms } from '../../server/src/kit/clock.ts'
 import { from, linkIn, ownFolder, refused, statusesOf, statusOf } from '../contract/people.ts'
 import { bothDatabases, startPlace, type Place } from '../harness/place.ts'
 import { startService, type Service, type ServiceOptions } from '../harness/service.ts'
-import { oneDatabase } from '../harness/tier.ts'
 import { buildWorld } from '../harness/world.ts'
 
 const address = 'victoria@corp.example'
@@ -44,7 +43,7 @@ const confirm = (service: Service, link: URLSearchParams | undefined, password?:
 const startOn = async (options: () => Promise<ServiceOptions>, change: ServiceOptions = {}) =>
   startPlace({ ...(await options()), ...change })
 
-describe.each(oneDatabase)('on %s', (_, options) => {
+describe.each(bothDatabases)('on %s', (_, options) => {
   test('an address that somebody registered with is its owner’s to register, and to have', async () => {
     await using place = await startOn(options)
     expect(await register(place, squatter)).toBe(200)

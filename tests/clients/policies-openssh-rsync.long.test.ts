@@ -6,7 +6,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vit
 import { openPolicy, type Policy } from '@hawser/contract/policies'
 import { roundTrip, startEcho, whenListening } from '../../ssh/test/peers.ts'
 import { freePort, run, type Outcome } from '../../ssh/test/programs.ts'
-import { oneDatabase } from '../harness/tier.ts'
+import { bothDatabases } from '../harness/place.ts'
 import { eventually, openWay, watch, type How, type Way } from './way.ts'
 
 vi.setConfig({ testTimeout: 300_000, hookTimeout: 120_000 })
@@ -15,7 +15,7 @@ const large = randomBytes(2_000_003)
 const uploads = 'The policy of the namespace does not allow uploads'
 const downloads = 'The policy of the namespace does not allow downloads'
 
-describe.each(oneDatabase)('%s', (_, options) => {
+describe.each(bothDatabases)('%s', (_, options) => {
   let way: Way
   beforeAll(async () => {
     way = await openWay({}, await options())

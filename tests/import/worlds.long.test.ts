@@ -1,6 +1,6 @@
-// A ShellHub moves in, from each of its shapes, into each of our databases, by the real command (in the daily
-// tier from one into one): and then everybody is who they were. They sign in with the password they had,
-// devices come back as accepted, keys and rules hold.
+// A ShellHub moves in, from each of its shapes, into each of our databases, by the real command: and then
+// everybody is who they were. They sign in with the password they had, devices come back as accepted, keys and
+// rules hold.
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import path from 'node:path'
 import { Secret, TOTP } from 'otpauth'
@@ -9,7 +9,6 @@ import type { Client } from '@hawser/contract/client'
 import { sample } from '@hawser/contract/examples'
 import { startOldAgent } from '../harness/old-agent.ts'
 import { startService, type Service } from '../harness/service.ts'
-import { times } from '../harness/tier.ts'
 import { counted, hostname, rowsOf, shellHub, target } from './fixture.ts'
 
 const kinds = ['users', 'namespaces', 'members', 'devices', 'public keys', 'firewall rules', 'API keys']
@@ -30,7 +29,7 @@ const ways = [
   ['postgres', 'postgres'],
 ] as const
 
-describe.each(ways.slice(0, times(1, ways.length)))('from %s into %s', (shape, database) => {
+describe.each(ways)('from %s into %s', (shape, database) => {
   const mongo = shape !== 'postgres'
   const moved: Record<string, number> = {
     users: mongo ? 7 : 6,

@@ -10,7 +10,6 @@ import { day_ms, hour_ms } from '../../server/src/kit/clock.ts'
 import { linkIn, refused, statusOf } from '../contract/people.ts'
 import { bothDatabases, startPlace, type Place } from '../harness/place.ts'
 import type { ServiceOptions } from '../harness/service.ts'
-import { oneDatabase } from '../harness/tier.ts'
 
 const { tenant, stranger, observer } = sample
 const victim = 'victoria@corp.example'
@@ -34,7 +33,7 @@ const accept = (client: Client, token: string) => client.invitations.accept({ bo
 const startOn = async (options: () => Promise<ServiceOptions>) =>
   startPlace({ ...(await options()), mailServer: true })
 
-describe.each(oneDatabase)('on %s', (_, options) => {
+describe.each(bothDatabases)('on %s', (_, options) => {
   test('a stolen link is worth nothing in another account, and is not used up by the attempt', async () => {
     await using place = await startOn(options)
     const token = await linkTo(place, victim)

@@ -34,13 +34,6 @@ describe.runIf(isRoot)(`an installed agent (${onlyAsRoot})`, () => {
     await service.rooms.updates.decide()
     const world = await buildWorld(service)
     owner = service.api({ token: await world.token('owner') })
-    const root = path.join(folder, 'root')
-    mkdirSync(root)
-    agent = await startAgent(service, {
-      program: supervised(installFakeAgent(root, { build: buildOf('a') })),
-      folder,
-      env: { HAWSER_UPDATE_WAIT: '4' },
-    })
   })
   afterEach(async () => {
     await agent[Symbol.asyncDispose]()
@@ -51,6 +44,16 @@ describe.runIf(isRoot)(`an installed agent (${onlyAsRoot})`, () => {
   const device = async (): Promise<Device> => (await owner.devices.get({ params: { uid: agent.uid } })).body
   const until = async (check: (device: Device) => void): Promise<void> =>
     eventually(async () => check(await device()), 40_000)
+  /** `wait_s`: for a newer agent to connect. */
+  async function install(wait_s: number): Promise<void> {
+    const root = path.join(folder, 'root')
+    mkdirSync(root)
+    agent = await startAgent(service, {
+      program: supervised(installFakeAgent(root, { build: buildOf('a') })),
+      folder,
+      env: { HAWSER_UPDATE_WAIT: String(wait_s) },
+    })
+  }
   /** Offers an agent and asks for it. The present one hears of it through its tunnel, when its turn comes. */
   async function update(next: FakeAgent): Promise<void> {
     offerFakeAgent(served(), next)
@@ -70,6 +73,7 @@ describe.runIf(isRoot)(`an installed agent (${onlyAsRoot})`, () => {
   }
 
   test('fetches the newer one, becomes it and keeps only that', async () => {
+    await install(30)
     expect((await device()).agent).toEqual({
       build: buildOf('a'),
       state: 'current',
@@ -92,22 +96,26 @@ describe.runIf(isRoot)(`an installed agent (${onlyAsRoot})`, () => {
   })
 
   test.each([
-    ['crashes', /it ended 3 times before it had connected/],
-    ['hangs', /it had not connected after 4 seconds/],
-  ] as const)('an agent that %s is replaced by the former one, which says why', async (behaves, reason) => {
-    await update({ build: buildOf('d'), behaves })
-    await until((now) => expect(now.agent).toMatchObject({ build: buildOf('a'), state: 'failed' }))
-    await until((now) => expect(now.online).toBe(true))
-    expect((await device()).agent?.reason).toMatch(reason)
-    expect(readdirSync(updates())).toEqual([])
-    // It is not tried again by itself, but when somebody asks.
-    restart()
-    await agent.logged('tunnel.up')
-    expect((await device()).agent?.state).toBe('failed')
-    expect(existsSync(path.join(updates(), 'next'))).toBe(false)
-    expect((await owner.agents.update({ body: { all: true } })).body).toEqual({ asked: 1 })
-    expect((await device()).agent).toMatchObject({ state: 'updating', reason: 'It waits for its turn.' })
-  })
+    ['crashes', 30, /it ended 3 times before it had connected/],
+    ['hangs', 4, /it had not connected after 4 seconds/],
+  ] as const)(
+    'an agent that %s is replaced by the former one, which says why',
+    async (behaves, wait_s, reason) => {
+      await install(wait_s)
+      await update({ build: buildOf('d'), behaves })
+      await until((now) => expect(now.agent).toMatchObject({ build: buildOf('a'), state: 'failed' }))
+      await until((now) => expect(now.online).toBe(true))
+      expect((await device()).agent?.reason).toMatch(reason)
+      expect(readdirSync(updates())).toEqual([])
+      // It is not tried again by itself, but when somebody asks.
+      restart()
+      await agent.logged('tunnel.up')
+      expect((await device()).agent?.state).toBe('failed')
+      expect(existsSync(path.join(updates(), 'next'))).toBe(false)
+      expect((await owner.agents.update({ body: { all: true } })).body).toEqual({ asked: 1 })
+      expect((await device()).agent).toMatchObject({ state: 'updating', reason: 'It waits for its turn.' })
+    },
+  )
 })
 
 const childrenOf = (pid: number): number[] =>
