@@ -33,11 +33,16 @@ const ofModules = ['{contract,console,engine,mux}/**', 'ssh/src/**']
 const apart = [
   // The long tests of programs move gigabytes, which would weigh on those that follow.
   ...(isLong
-    ? ['{agent,cli}/**', 'ssh/test/**', 'tests/{clients,cluster,import}/**', '**/*{openssh,nats,dropbear}*']
+    ? [
+        '{agent,cli}/**',
+        'ssh/test/**',
+        'tests/{clients,cluster,failures,fuzz,import}/**',
+        '**/*{openssh,nats,dropbear}*',
+      ]
     : []),
-  'tests/{failures,packages,guides,fuzz}/**',
+  'tests/{packages,guides}/**',
   'tests/*.test.ts',
-  '**/*{browser,docker,nats,systemd}*',
+  '**/*{browser,docker,systemd}*',
   '**/*{memory,storm,disk,unread,large-reads,on-the-loop,tunnel-lines}*',
 ]
 const isOneOf = (globs: readonly string[], file: string): boolean =>
