@@ -8,9 +8,9 @@ import type { Feature } from '@hawser/contract/tunnel'
 import { UpgradeFailed } from '@hawser/mux'
 import { backoff } from './backoff.ts'
 import type { AgentConfig } from './config.ts'
-import { detachedTerminals } from './detached-terminals.ts'
+import { detachedTerminals, type DetachedTerminals } from './detached-terminals.ts'
 import { enrolment, Refused } from './enrol.ts'
-import { enrolledDevice } from './enrolled-device.ts'
+import { enrolledDevice, type EnrolledDevice } from './enrolled-device.ts'
 import { facts } from './facts.ts'
 import { inTime, isOrder } from './hang-up.ts'
 import type { IdleMemory } from './idle-memory.ts'
@@ -30,33 +30,19 @@ export type Log = (event: Record<string, unknown>) => void
 /** How often the device enrols again to report, to a server without reports through the tunnel. */
 const beat_ms = 30_000
 
-export async function runAgent(
-  config: AgentConfig,
-  log: Log,
-  signal: AbortSignal,
-  memory: IdleMemory,
-  served?: ServedDevice,
-  updates?: Updates,
-): Promise<void> {
-  const isMachine = served === undefined
-  if (isMachine && isCopied(config.keyFile)) treatCopy(config, log)
-  const identity = loadIdentity(config.keyFile)
-  const enrol = enrolment(config, identity, served?.facts, updates)
-  const device = enrolledDevice(config, async () => enrol(signal).finally(memory.called), log)
-  const pause = backoff()
-  const interval = pingInterval(config.longestPing_s)
-  let beating: NodeJS.Timeout | undefined
-  /** How long the lost tunnel was idle, until the network has answered or failed. */
-  let lostAfter_ms: number | undefined
-  let loss: Loss | undefined
+interface Reporting {
+  readonly config: AgentConfig
+  readonly served: ServedDevice | undefined
+  readonly device: EnrolledDevice
+  readonly detached: DetachedTerminals
+  readonly memory: IdleMemory
+  readonly updates: Updates | undefined
+}
+
+function reporting({ config, served, device, detached, memory, updates }: Reporting): WatchedReport {
   /** The server's latest answer about updates, which counts again when an update has ended. */
   let answer: AgentAnswer | undefined
-
-  const detached = detachedTerminals(signal)
-  const serve = sshServing({ config, key: identity.key, served, device, detached, memory, updates, log })
-  const resumable = resumableStreams(serve, signal)
-
-  const reports: WatchedReport = {
+  return {
     report: () => ({
       info: (served?.facts ?? facts)(),
       ...defined({
@@ -85,6 +71,32 @@ export async function runAgent(
       return watching
     },
   }
+}
+
+export async function runAgent(
+  config: AgentConfig,
+  log: Log,
+  signal: AbortSignal,
+  memory: IdleMemory,
+  served?: ServedDevice,
+  updates?: Updates,
+): Promise<void> {
+  const isMachine = served === undefined
+  if (isMachine && isCopied(config.keyFile)) treatCopy(config, log)
+  const identity = loadIdentity(config.keyFile)
+  const enrol = enrolment(config, identity, served?.facts, updates)
+  const device = enrolledDevice(config, async () => enrol(signal).finally(memory.called), log)
+  const pause = backoff()
+  const interval = pingInterval(config.longestPing_s)
+  let beating: NodeJS.Timeout | undefined
+  /** How long the lost tunnel was idle, until the network has answered or failed. */
+  let lostAfter_ms: number | undefined
+  let loss: Loss | undefined
+
+  const detached = detachedTerminals(signal)
+  const serve = sshServing({ config, key: identity.key, served, device, detached, memory, updates, log })
+  const resumable = resumableStreams(serve, signal)
+  const reports = reporting({ config, served, device, detached, memory, updates })
 
   function up(shared: ReadonlySet<Feature>): void {
     pause.reset()

@@ -124,6 +124,23 @@ export function detachedTerminals(signal: AbortSignal): DetachedTerminals {
   }
 }
 
+/** For a gateway that is new to the terminal. */
+async function show(
+  channel: Channel,
+  output: DetachedOutput,
+  { columns, rows }: Size,
+  isFirstSize: boolean,
+): Promise<void> {
+  const stored = output.read()
+  const head: DetachedHead = { columns, rows, bytes: stored.length, whole: output.isWhole && isFirstSize }
+  try {
+    await channel.write(Buffer.from(JSON.stringify(head)), 1)
+    await channel.write(stored)
+  } catch {
+    // The gateway is gone again.
+  }
+}
+
 function detachedTerminal(
   { grace_s }: DetachRequest,
   running: RunningProgram,
@@ -200,7 +217,8 @@ function detachedTerminal(
       clearTimeout(grace)
       before?.left.resolve(undefined)
       before?.leg.giveUp()
-      if (!isFirst) own.ready = show(channel).finally(() => (own.ready = undefined))
+      if (!isFirst)
+        own.ready = show(channel, output, size, isFirstSize).finally(() => (own.ready = undefined))
       void channel.closed.then(async () => left(own))
       const working = [passInput(channel, running, () => line === own), passEvents(session, control)]
       changed()
@@ -212,19 +230,6 @@ function detachedTerminal(
       await Promise.all(working)
       return exit
     },
-  }
-
-  /** For a gateway that is new to the terminal. */
-  async function show(channel: Channel): Promise<void> {
-    const stored = output.read()
-    const whole = output.isWhole && isFirstSize
-    const head: DetachedHead = { columns: size.columns, rows: size.rows, bytes: stored.length, whole }
-    try {
-      await channel.write(Buffer.from(JSON.stringify(head)), 1)
-      await channel.write(stored)
-    } catch {
-      // The gateway is gone again.
-    }
   }
 
   return {

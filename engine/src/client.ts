@@ -60,6 +60,32 @@ const largestComplaint_bytes = 16 * 1024
 /** Commas and brackets in an answer; a container with long labels has some hundred. */
 const mostValues = 500_000
 
+interface Asked {
+  readonly method: string
+  readonly path: string
+  readonly body?: object | undefined
+  readonly upgrade?: boolean
+}
+
+function settingsFor(
+  to: EngineEndpoint,
+  { method, path, upgrade }: Asked,
+  text: string | undefined,
+): https.RequestOptions {
+  const length = text === undefined ? undefined : Buffer.byteLength(text)
+  return {
+    ...('socketPath' in to ? { socketPath: to.socketPath } : { host: to.host, port: to.port, ...to.tls }),
+    method,
+    path,
+    headers: {
+      host: 'socketPath' in to ? 'engine' : to.name,
+      accept: 'application/json',
+      ...(length === undefined ? {} : { 'content-type': 'application/json', 'content-length': length }),
+      ...(upgrade ? { connection: 'Upgrade', upgrade: 'tcp' } : {}),
+    },
+  }
+}
+
 export function engineClient({
   endpoint,
   answer_ms = default_ms,
@@ -70,29 +96,14 @@ export function engineClient({
 
   /** Resolves with the head of the answer; the time limit runs until the caller clears it. */
   async function ask(
-    options: { method: string; path: string; body?: object | undefined; upgrade?: boolean },
+    options: Asked,
     signal: AbortSignal,
   ): Promise<{ response: http.IncomingMessage; socket?: Duplex | undefined; isPlain: boolean }> {
     const to = await orAborted(Promise.resolve().then(endpoint), signal)
-    const text = options.body === undefined ? undefined : JSON.stringify(options.body)
     const secure = 'tls' in to && to.tls !== undefined
-    const settings: https.RequestOptions = {
-      ...('socketPath' in to ? { socketPath: to.socketPath } : { host: to.host, port: to.port }),
-      ...(secure && to.tls ? { secureContext: to.tls.secureContext, servername: to.tls.servername } : {}),
-      method: options.method,
-      path: options.path,
-      headers: {
-        host: 'socketPath' in to ? 'engine' : to.name,
-        accept: 'application/json',
-        ...(text === undefined
-          ? {}
-          : { 'content-type': 'application/json', 'content-length': Buffer.byteLength(text) }),
-        ...(options.upgrade ? { connection: 'Upgrade', upgrade: 'tcp' } : {}),
-      },
-      signal,
-      agent: false,
-    }
     const isPlain = !secure && !('socketPath' in to)
+    const text = options.body === undefined ? undefined : JSON.stringify(options.body)
+    const settings = { ...settingsFor(to, options, text), signal, agent: false }
     return new Promise((resolve, reject) => {
       const request = (secure ? https : http).request(settings, (response) => resolve({ response, isPlain }))
       request.on('upgrade', (response, socket, head) => {
@@ -105,10 +116,7 @@ export function engineClient({
   }
 
   /** Throws for a head with an error. */
-  async function good(
-    options: Parameters<typeof ask>[0],
-    signal: AbortSignal,
-  ): Promise<Awaited<ReturnType<typeof ask>>> {
+  async function good(options: Asked, signal: AbortSignal): Promise<Awaited<ReturnType<typeof ask>>> {
     const answer = await ask(options, signal)
     const { response, socket, isPlain } = answer
     const status = response.statusCode ?? 0
@@ -123,7 +131,7 @@ export function engineClient({
     })
   }
 
-  async function bytes(options: Parameters<typeof ask>[0], most_bytes: number): Promise<Buffer> {
+  async function bytes(options: Asked, most_bytes: number): Promise<Buffer> {
     const limit = orStopped(AbortSignal.timeout(answer_ms))
     const { response } = await good(options, limit)
     return read(response, most_bytes, limit)

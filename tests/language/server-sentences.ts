@@ -73,9 +73,11 @@ function ofFailures(program: Node): string[] {
     if (type === 'VariableDeclarator' && isNode(id) && isNode(init)) constants.set(String(id['name']), init)
   })
   visit(program, ({ type, callee, arguments: given }) => {
-    if (type !== 'NewExpression' || !isNode(callee) || callee['name'] !== 'Failure') return
-    const [kind, about] = given as Node[]
+    const called = isNode(callee) ? callee['name'] : undefined
+    if (called !== 'orConflict' && (type !== 'NewExpression' || called !== 'Failure')) return
+    const [kind, last] = given as Node[]
     if (kind && isTrouble(kind)) return
+    const about = last?.type === 'Identifier' ? constants.get(String(last['name'])) : last
     for (const { key, value } of about?.type === 'ObjectExpression' ? (about['properties'] as Node[]) : [])
       if (isNode(key) && key['name'] === 'message' && isNode(value))
         found.push(...stringsOf(value, constants))

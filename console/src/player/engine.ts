@@ -54,22 +54,34 @@ export interface Scheduler {
   soon(call: () => void): () => void
 }
 
+const atFirst: Playing = {
+  time_ms: 0,
+  playing: false,
+  loading: true,
+  speed: 1,
+  skipIdle: false,
+  skipInterruptions: true,
+  error: undefined,
+  typist: '',
+}
+
+/** The next interruption; a jump into one is meant to show it. */
+const interruptionBetween = (
+  { interruptions }: Source,
+  before_ms: number,
+  time_ms: number,
+): Source['interruptions'][number] | undefined =>
+  interruptions.find(
+    ({ from_ms, until_ms }) => before_ms < from_ms && from_ms <= time_ms && time_ms < until_ms,
+  )
+
 export function engine(
   source: Source,
   display: Display,
   changed: (state: Playing) => void,
   scheduler: Scheduler,
 ): Engine {
-  let state: Playing = {
-    time_ms: 0,
-    playing: false,
-    loading: true,
-    speed: 1,
-    skipIdle: false,
-    skipInterruptions: true,
-    error: undefined,
-    typist: '',
-  }
+  let state = atFirst
   let queue: RecordingEvent[] = []
   let next: number | null = null
   /** Counts seeks: responses to requests before the latest one are dropped. */
@@ -146,12 +158,6 @@ export function engine(
     }
   }
 
-  /** The next interruption; a jump into one is meant to show it. */
-  const interruptionBetween = (before_ms: number, time_ms: number) =>
-    source.interruptions.find(
-      ({ from_ms, until_ms }) => before_ms < from_ms && from_ms <= time_ms && time_ms < until_ms,
-    )
-
   function step(): void {
     callOff = undefined
     if (over || !state.playing) return
@@ -168,7 +174,7 @@ export function engine(
       return
     }
     if (state.skipIdle && coming - state.time_ms > idle_ms) time_ms = Math.max(time_ms, coming - idleRest_ms)
-    const skipped = state.skipInterruptions ? interruptionBetween(state.time_ms, time_ms) : undefined
+    const skipped = state.skipInterruptions ? interruptionBetween(source, state.time_ms, time_ms) : undefined
     if (skipped) return seek(skipped.until_ms)
     let due = 0
     while (due < queue.length && queue[due]!.time_ms <= time_ms) play(queue[due++]!)

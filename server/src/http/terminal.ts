@@ -52,6 +52,27 @@ interface OpenTerminal {
   files: number
 }
 
+async function beginTerminal(
+  parts: Pick<TerminalEndpointParts, 'attach' | 'terminal'>,
+  ticket: LoginTicket,
+  token: string,
+  size: TerminalSize,
+  { upgrade, gone, talk }: { upgrade: Upgrade; gone: AbortSignal; talk: Talk },
+): Promise<BrowserTerminal> {
+  const { source } = upgrade.from
+  const person = { kind: 'user', id: ticket.user_id, name: ticket.username } as const
+  if (ticket.kind === 'attach') return parts.attach({ ...ticket, token, person, size }, source, gone)
+  const request: TerminalRequest = {
+    device_uid: ticket.device_uid,
+    username: ticket.login,
+    person,
+    client: upgrade.request.headers['user-agent'] ?? '',
+    size,
+    proof: 'password' in ticket.proof ? ticket.proof : { ...ticket.proof, sign: talk.sign },
+  }
+  return parts.terminal(request, source, gone)
+}
+
 export function terminalEndpoint(parts: TerminalEndpointParts) {
   const { tickets, onError } = parts
   const lines = new Set<MessageSocket>()
@@ -84,28 +105,17 @@ export function terminalEndpoint(parts: TerminalEndpointParts) {
     ticket: LoginTicket,
     token: string,
     size: TerminalSize,
-    { request, from: { source } }: Upgrade,
+    upgrade: Upgrade,
   ): Promise<void> {
+    const { source } = upgrade.from
     const talk = ticket.kind === 'old terminal' ? oldTalk(line) : newTalk(line)
     const gone = new AbortController()
     void line.closed.then((code) => gone.abort(losses.has(code) ? 'lost' : 'left'))
-    const person = { kind: 'user', id: ticket.user_id, name: ticket.username } as const
-    const opening =
-      ticket.kind === 'attach'
-        ? parts.attach({ ...ticket, token, person, size }, source, gone.signal)
-        : parts.terminal(
-            {
-              device_uid: ticket.device_uid,
-              username: ticket.login,
-              person,
-              client: request.headers['user-agent'] ?? '',
-              size,
-              proof: 'password' in ticket.proof ? ticket.proof : { ...ticket.proof, sign: talk.sign },
-            },
-            source,
-            gone.signal,
-          )
-    const terminal = await opening.catch(async (error: unknown) => refuse(line, talk, ticket, error, onError))
+    const terminal = await beginTerminal(parts, ticket, token, size, {
+      upgrade,
+      gone: gone.signal,
+      talk,
+    }).catch(async (error: unknown) => refuse(line, talk, ticket, error, onError))
     if (!terminal) return
     const { session_uid } = terminal
     using opened = tickets.opened(ticket, session_uid)

@@ -38,25 +38,31 @@ export interface Facts extends Size {
 /** Journals whose index is cached; an index has at most 2048 entries. */
 const mostKnown = 32
 
+/** Flushes a live journal, so that its file is up to date. */
+async function flushed(
+  open: Pick<OpenRecordings, 'find'>,
+  name: JournalName,
+): Promise<OpenRecording | undefined> {
+  const found = open.find(name)
+  // A recording that failed is read as far as it goes.
+  await found?.flush().catch(() => undefined)
+  return found
+}
+
+const asEvent = (event: WindowEvent): WindowEvent =>
+  'bytes' in event ? { ...event, bytes: asBuffer(event.bytes) } : event
+
 export function journalReads(storage: JournalStorage, open: Pick<OpenRecordings, 'find'>) {
   /** Draws screens, searches text and reads parts: output of devices decides what that costs. */
   const looking = screenThread()
   /** Caches closed journals: players request one part after the other. */
   const known = new BoundedMap<string, Omit<Source, 'file'>>(mostKnown)
 
-  /** Flushes a live journal, so that its file is up to date. */
-  async function flushed(name: JournalName): Promise<OpenRecording | undefined> {
-    const found = open.find(name)
-    // A recording that failed is read as far as it goes.
-    await found?.flush().catch(() => undefined)
-    return found
-  }
-
   async function* whole<T>(
     name: JournalName,
     read: (header: Header, all: AsyncIterable<JournalEvent>) => AsyncIterable<T>,
   ): AsyncGenerator<T> {
-    await flushed(name)
+    await flushed(open, name)
     await using going = await storage.read(name)
     try {
       const file = await asOfNow(going)
@@ -71,7 +77,7 @@ export function journalReads(storage: JournalStorage, open: Pick<OpenRecordings,
     look: (source: Source) => Promise<T>,
     call?: JournalCall,
   ): Promise<T> {
-    const going = await flushed(name)
+    const going = await flushed(open, name)
     await using file = await storage.read(name)
     try {
       return await look(await sourceOf(name, file, going, call))
@@ -118,7 +124,7 @@ export function journalReads(storage: JournalStorage, open: Pick<OpenRecordings,
 
   return {
     async read(name: JournalName): Promise<Reading> {
-      await flushed(name)
+      await flushed(open, name)
       return storage.read(name)
     },
     frames: (name: JournalName) => whole(name, framesOf),
@@ -130,8 +136,6 @@ export function journalReads(storage: JournalStorage, open: Pick<OpenRecordings,
       signal?: AbortSignal,
     ): Promise<Part> {
       const { screen, events: listed, ...part } = await look(name, signal, 'part', where)
-      const asEvent = (event: WindowEvent): WindowEvent =>
-        'bytes' in event ? { ...event, bytes: asBuffer(event.bytes) } : event
       return { ...part, screen: asBuffer(screen), events: listed.map(asEvent) }
     },
     async filmstrip(name: JournalName, most: number, signal?: AbortSignal): Promise<RecordingMoment[]> {

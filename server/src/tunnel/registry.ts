@@ -84,6 +84,18 @@ function close(owner: Owner, ending: TunnelEnding, why: string): void {
   owner.tunnel.close(why)
 }
 
+async function closeAll(leaving: readonly (Owner | Tunnel)[], over_ms: number): Promise<void> {
+  const step_ms = over_ms / Math.max(1, leaving.length)
+  const begun = performance.now()
+  for (const [index, one] of leaving.entries()) {
+    const wait_ms = begun + index * step_ms - performance.now()
+    if (wait_ms > 10) await new Promise((resolve) => setTimeout(resolve, wait_ms))
+    const why = 'The server is stopping.'
+    if ('tunnel' in one) close(one, 'stopping', why)
+    else one.close(why)
+  }
+}
+
 /** Resolves when the agent has ended everything, or after `hangUp_ms`; never rejects. */
 async function hangUp(tunnel: Tunnel): Promise<void> {
   const limit = Promise.withResolvers<void>()
@@ -258,17 +270,6 @@ export function registry(parts: RegistryParts): Registry {
     get size() {
       return owners.size
     },
-    async drain(over_ms) {
-      const leaving = [...owners.values(), ...judged.all()]
-      const step_ms = over_ms / Math.max(1, leaving.length)
-      const begun = performance.now()
-      for (const [index, one] of leaving.entries()) {
-        const wait_ms = begun + index * step_ms - performance.now()
-        if (wait_ms > 10) await new Promise((resolve) => setTimeout(resolve, wait_ms))
-        const why = 'The server is stopping.'
-        if ('tunnel' in one) close(one, 'stopping', why)
-        else one.close(why)
-      }
-    },
+    drain: (over_ms) => closeAll([...owners.values(), ...judged.all()], over_ms),
   }
 }

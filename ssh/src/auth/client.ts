@@ -37,6 +37,22 @@ const mostPrompts = 32
 /** Rounds of questions in one attempt; each sends the answers once more. */
 const mostRounds = 16
 
+const request = (user: string, method: string, room = 256): Writer =>
+  message(Message.authRequest, room).string(user).string(connectionService).string(method)
+
+const conclusion = (payload: Buffer): Answer => {
+  if (payload[0] === Message.authSuccess) return { accepted: true }
+  if (payload[0] !== Message.authFailure) throw new ProtocolError('That is no answer to an attempt.')
+  const reader = new Reader(payload, 1)
+  return { accepted: false, methods: reader.names(), partial: reader.boolean() }
+}
+
+const passwordConclusion = (payload: Buffer): Answer => {
+  // The password is right but too old, and the server wants a new one, which we do not have.
+  if (payload[0] === Message.authPasswordChange) return { accepted: false, partial: false, methods: [] }
+  return conclusion(payload)
+}
+
 /**
  * With `pipelining` the service is requested at once, and proofs do not wait for the answer. The host key
  * must have been checked.
@@ -72,22 +88,6 @@ export function clientAuth(
   if (pipelining) {
     served = askForService()
     served.catch(() => undefined)
-  }
-
-  const request = (user: string, method: string, room = 256): Writer =>
-    message(Message.authRequest, room).string(user).string(connectionService).string(method)
-
-  const conclusion = (payload: Buffer): Answer => {
-    if (payload[0] === Message.authSuccess) return { accepted: true }
-    if (payload[0] !== Message.authFailure) throw new ProtocolError('That is no answer to an attempt.')
-    const reader = new Reader(payload, 1)
-    return { accepted: false, methods: reader.names(), partial: reader.boolean() }
-  }
-
-  const passwordConclusion = (payload: Buffer): Answer => {
-    // The password is right but too old, and the server wants a new one, which we do not have.
-    if (payload[0] === Message.authPasswordChange) return { accepted: false, partial: false, methods: [] }
-    return conclusion(payload)
   }
 
   const withKey = async (user: string, key: Signer): Promise<Answer> => {

@@ -5,6 +5,7 @@ import { Failure } from '@hawser/contract/failures'
 import { day_ms, iso } from '../../kit/clock.ts'
 import { newUuid } from '../../kit/ids.ts'
 import { hashOf } from '../../kit/secrets.ts'
+import { orConflict } from '../audit/conflicts.ts'
 import type { With } from '../audit/parts.ts'
 import type { Rules } from '../callers/rules.ts'
 
@@ -20,17 +21,9 @@ export function apiKeys({
     if (rank(role) > rank(own))
       throw new Failure('roleTooLow', { message: `A key may not have more than your own role, ${own}.` })
   }
-  const taken = () =>
-    new Failure('conflict', { message: 'An API key with this name, or this very key, exists already.' })
-
-  async function orTaken(write: () => Promise<unknown>): Promise<void> {
-    try {
-      await write()
-    } catch (error) {
-      if (stores.isDuplicate(error)) throw taken()
-      throw error
-    }
-  }
+  const orTaken = orConflict(stores, {
+    message: 'An API key with this name, or this very key, exists already.',
+  })
 
   /** Days from now as unix seconds; a year is a calendar year. */
   function expiry(days: number): number {
@@ -56,12 +49,12 @@ export function apiKeys({
         created_at: now,
         updated_at: now,
       }
-      await orTaken(() =>
-        audit.change(caller, async (inside, record) => {
+      await audit
+        .change(caller, async (inside, record) => {
           await inside.of(caller.tenant_id).apiKeys.insert({ ...row, hash: hashOf(key) })
           record({ action: 'api-key.created', target: targetOf(row.name), after: row })
-        }),
-      )
+        })
+        .catch(orTaken)
       return { ...row, id: key, tenant_id: caller.tenant_id, user_id: caller.id }
     },
     async list({ query }, { tenant_id }) {
@@ -74,8 +67,8 @@ export function apiKeys({
       if (!found) throw new Failure('notFound')
       const change = defined({ name: body.name, role: body.role })
       if (Object.keys(change).length > 0)
-        await orTaken(() =>
-          audit.change(caller, async (inside, record) => {
+        await audit
+          .change(caller, async (inside, record) => {
             const mine = inside.of(tenant_id).apiKeys
             await mine.save(params.key, { ...change, updated_at: iso(clock.now()) })
             const before = { name: found.name, role: found.role }
@@ -85,8 +78,8 @@ export function apiKeys({
               before,
               after: { ...before, ...change },
             })
-          }),
-        )
+          })
+          .catch(orTaken)
       // Sessions know a key by its name, which another key may get next.
       if (change.role !== undefined || (change.name ?? found.name) !== found.name)
         bus.tell('apiKey.changed', { tenant_id, name: params.key })

@@ -9,6 +9,7 @@ import { iso } from '../../kit/clock.ts'
 import type { MemberRow } from '../../storage/members.ts'
 import type { PublicKeyRow } from '../../storage/public-keys.ts'
 import type { StoresInTransaction } from '../../storage/stores.ts'
+import { orConflict } from '../audit/conflicts.ts'
 import type { With } from '../audit/parts.ts'
 import { parseFilter } from './filters.ts'
 import { checkPattern } from './patterns.ts'
@@ -128,9 +129,8 @@ export function publicKeys({
 
   return {
     async list({ query }, { tenant_id }) {
-      const { items, total } = await stores
-        .of(tenant_id)
-        .publicKeys.list(parseFilter(query.filter, filterable), query)
+      const filter = parseFilter(query.filter, filterable)
+      const { items, total } = await stores.of(tenant_id).publicKeys.list(filter, query)
       const owners = await ownersOf(stores, tenant_id, items)
       return { items: items.map((row) => present(row, owners.get(row.owner))), total }
     },
@@ -152,16 +152,12 @@ export function publicKeys({
         certificate_authority: body.certificate_authority ? 1 : 0,
         owner: owner?.id ?? null,
       }
-      try {
-        await audit.change(caller, async (inside, record) => {
+      await audit
+        .change(caller, async (inside, record) => {
           await inside.of(tenant_id).publicKeys.insert(row)
           record({ action: 'public-key.created', target: targetOf(row), after: audited(row) })
         })
-      } catch (error) {
-        if (stores.isDuplicate(error))
-          throw new Failure('conflict', { message: 'The namespace has this key already.' })
-        throw error
-      }
+        .catch(orConflict(stores, { message: 'The namespace has this key already.' }))
       return present(row, owner?.username)
     },
     async update({ params, body }, caller) {

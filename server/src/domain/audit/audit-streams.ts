@@ -11,7 +11,7 @@ import { newUuid } from '../../kit/ids.ts'
 import type { Limiter } from '../../kit/limiter.ts'
 import type { Receiver, Receivers } from '../../receivers/receivers.ts'
 import type { DeadLetterRow } from '../../storage/audit-streams.ts'
-import type { Stores } from '../../storage/stores.ts'
+import { orConflict } from './conflicts.ts'
 import type { Rules } from '../callers/rules.ts'
 import type { With } from './parts.ts'
 import { openReceiver, sealReceiver, streamView, targetOf } from './stream-view.ts'
@@ -56,8 +56,8 @@ function managed(parts: AuditStreamParts): Omit<Rules<'auditStreams'>, Attempts>
         retry_at: nextAttempt(parts, tenant_id),
         created_at: iso(clock.now()),
       }
-      await uniquely(stores, () =>
-        audit.change(caller, async (inside, record) => {
+      await audit
+        .change(caller, async (inside, record) => {
           // Locked, so that two requests cannot both create the last stream.
           await inside.namespaces.hold(tenant_id)
           const mine = inside.of(tenant_id)
@@ -66,8 +66,8 @@ function managed(parts: AuditStreamParts): Omit<Rules<'auditStreams'>, Attempts>
           const newest = body.from_start === true ? (head?.first_seq ?? 1) - 1 : (head?.seq ?? 0)
           await mine.auditStreams.insert({ ...row, sent_seq: newest })
           record({ action: 'audit-stream.created', target: targetOf(row), after: view.audited(row) })
-        }),
-      )
+        })
+        .catch(orConflict(stores))
       wake()
       const shown = await view.show(tenant_id, row.uid)
       return { ...shown, ...defined({ secret: shown.kind === 'webhook' ? secret : undefined }) }
@@ -77,8 +77,8 @@ function managed(parts: AuditStreamParts): Omit<Rules<'auditStreams'>, Attempts>
       const { tenant_id } = caller
       const { uid } = params
       const retry_at = nextAttempt(parts, tenant_id)
-      await uniquely(stores, () =>
-        audit.change(caller, async (inside, record) => {
+      await audit
+        .change(caller, async (inside, record) => {
           const mine = inside.of(tenant_id).auditStreams
           const before = await mine.find(uid)
           if (!before) throw new Failure('notFound')
@@ -102,8 +102,8 @@ function managed(parts: AuditStreamParts): Omit<Rules<'auditStreams'>, Attempts>
             before: view.audited(before),
             after: view.audited(change),
           })
-        }),
-      )
+        })
+        .catch(orConflict(stores))
       wake()
       return view.show(tenant_id, uid)
     },
@@ -192,15 +192,6 @@ function requireUsable(receivers: Receivers, receiver: Receiver): void {
 function nextAttempt({ attemptsPerNamespace, clock }: AuditStreamParts, tenant_id: string): string {
   const wait_s = attemptsPerNamespace.take(tenant_id)
   return wait_s === 0 ? '' : iso(clock.now() + wait_s * second_ms)
-}
-
-async function uniquely<T>(stores: Stores, work: () => Promise<T>): Promise<T> {
-  try {
-    return await work()
-  } catch (error) {
-    if (stores.isDuplicate(error)) throw new Failure('conflict', { cause: error })
-    throw error
-  }
 }
 
 const presentLetter = ({ id, from_seq, to_seq, reason, error, queued, at }: DeadLetterRow): DeadLetter => ({

@@ -8,6 +8,7 @@ import { Failure } from '@hawser/contract/failures'
 import { iso } from '../../kit/clock.ts'
 import type { Counter } from '../../kit/counter.ts'
 import type { BudgetRow } from '../../storage/budgets.ts'
+import { orConflict } from '../audit/conflicts.ts'
 import type { Audit } from '../audit/audit.ts'
 import type { Rules } from '../callers/rules.ts'
 import { budgetJudging, type BudgetCheck, type BudgetCheckParts, type BudgetUsage } from './budget-judging.ts'
@@ -127,12 +128,11 @@ function management(
           record({ action: 'budget.created', target: targetOf(added, row), after: audited(row) })
           return added
         })
-        .catch((error: unknown) => {
-          if (!stores.isDuplicate(error)) throw error
-          throw new Failure('conflict', {
+        .catch(
+          orConflict(stores, {
             message: `This ${device === null ? 'tag' : 'device'} has a data budget already.`,
-          })
-        })
+          }),
+        )
       await judgeWritten(tenant_id, id, tag !== null)
       return show(tenant_id, id)
     },

@@ -123,6 +123,21 @@ function supervision(
   }
 }
 
+const blankConnector = (tenant_id: string, now: number): ConnectorRow => ({
+  uid: newUuid(),
+  tenant_id,
+  enable: 0,
+  address: '',
+  port: 0,
+  secure: 0,
+  accept: 0,
+  tls: null,
+  identity: null,
+  state: 'disconnected',
+  message: '',
+  created_at: iso(now),
+})
+
 export function connectors(parts: ConnectorParts): ConnectorRules {
   const { stores, audit, engine, bus, clock } = parts
   const rows = connectorRows(parts.vault)
@@ -155,21 +170,7 @@ export function connectors(parts: ConnectorParts): ConnectorRules {
   return {
     async create({ body }, caller) {
       const { tenant_id } = caller
-      const blank: ConnectorRow = {
-        uid: newUuid(),
-        tenant_id,
-        enable: 0,
-        address: '',
-        port: 0,
-        secure: 0,
-        accept: 0,
-        tls: null,
-        identity: null,
-        state: 'disconnected',
-        message: '',
-        created_at: iso(clock.now()),
-      }
-      const wanted = apply(blank, body)
+      const wanted = apply(blankConnector(tenant_id, clock.now()), body)
       // Checked before asking the engine, and again under the lock.
       await requireRoom(stores, tenant_id)
       const row = await withStatus(wanted)

@@ -2,6 +2,7 @@
 import { Failure } from '@hawser/contract/failures'
 import type { DeviceRow } from '../../storage/devices.ts'
 import type { StoresInTransaction } from '../../storage/stores.ts'
+import { orConflict } from '../audit/conflicts.ts'
 import type { AuditActor } from '../audit/audit.ts'
 import type { With } from '../audit/parts.ts'
 
@@ -36,18 +37,13 @@ export const deviceActor = ({
   tenant_id,
 })
 
-export const nameTaken = () =>
-  new Failure('conflict', { message: 'An accepted device of the namespace has this name.' })
+const taken = { message: 'An accepted device of the namespace has this name.' }
+export const nameTaken = () => new Failure('conflict', taken)
 
 /** Another change may take the same accepted name at that moment. */
 export async function orNameTaken<T>(
   { stores, audit }: With<'stores' | 'audit'>,
   ...change: Parameters<typeof audit.change<T>>
 ): Promise<T> {
-  try {
-    return await audit.change(...change)
-  } catch (error) {
-    if (stores.isDuplicate(error)) throw nameTaken()
-    throw error
-  }
+  return audit.change(...change).catch(orConflict(stores, taken))
 }

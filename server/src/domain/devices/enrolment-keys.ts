@@ -7,6 +7,7 @@ import { Failure } from '@hawser/contract/failures'
 import { mostEnrolmentKeys, type EnrolmentKey } from '@hawser/contract/enrolment-keys'
 import { iso } from '../../kit/clock.ts'
 import { fingerprintSha256, soundKey, type KeyReader } from '../access/public-keys.ts'
+import { orConflict } from '../audit/conflicts.ts'
 import type { With } from '../audit/parts.ts'
 import type { Rules } from '../callers/rules.ts'
 
@@ -55,8 +56,8 @@ export function enrolmentKeys({
       const { tenant_id } = caller
       const { line, fingerprint } = soundKey(keys, body.public_key, 'public_key')
       const row = { fingerprint, name: body.name, public_key: line, created_at: iso(clock.now()) }
-      try {
-        await audit.change(caller, async (inside, record) => {
+      await audit
+        .change(caller, async (inside, record) => {
           // Locked, so that two requests cannot both find room for the last key.
           await inside.namespaces.hold(tenant_id)
           const mine = inside.of(tenant_id).enrolmentKeys
@@ -69,11 +70,7 @@ export function enrolmentKeys({
             after: { fingerprint_sha256: fingerprintSha256(line) },
           })
         })
-      } catch (error) {
-        if (stores.isDuplicate(error))
-          throw new Failure('conflict', { message: 'The namespace has this enrolment key already.' })
-        throw error
-      }
+        .catch(orConflict(stores, { message: 'The namespace has this enrolment key already.' }))
       return present({ ...row, tenant_id })
     },
     async remove({ params: { fingerprint } }, caller) {

@@ -6,6 +6,7 @@ import { day_ms, iso } from '../../kit/clock.ts'
 import { newBase32, newUuid } from '../../kit/ids.ts'
 import { hashOf } from '../../kit/secrets.ts'
 import type { EnrolmentTokenRow } from '../../storage/enrolment-tokens.ts'
+import { orConflict } from '../audit/conflicts.ts'
 import type { With } from '../audit/parts.ts'
 import type { Rules } from '../callers/rules.ts'
 
@@ -44,8 +45,8 @@ export function enrolmentTokens({
         created_by: caller.kind === 'key' ? caller.created_by : caller.id,
         created_at: iso(now),
       }
-      try {
-        await audit.change(caller, async (inside, record) => {
+      await audit
+        .change(caller, async (inside, record) => {
           // Locked, so that two requests cannot both find room for the last token.
           await inside.namespaces.hold(tenant_id)
           const mine = inside.of(tenant_id).enrolmentTokens
@@ -64,11 +65,7 @@ export function enrolmentTokens({
             },
           })
         })
-      } catch (error) {
-        if (stores.isDuplicate(error))
-          throw new Failure('conflict', { message: 'An enrolment token with this name exists already.' })
-        throw error
-      }
+        .catch(orConflict(stores, { message: 'An enrolment token with this name exists already.' }))
       return { token, ...present({ ...row, tenant_id }) }
     },
     async remove({ params }, caller) {

@@ -8,6 +8,7 @@ import { iso } from '../../kit/clock.ts'
 import { newUuid } from '../../kit/ids.ts'
 import type { NamespaceRow } from '../../storage/namespaces.ts'
 import type { Stores, StoresInTransaction } from '../../storage/stores.ts'
+import { orConflict } from '../audit/conflicts.ts'
 import { actorOf, theAdministrator, type AuditActor, type Recorder } from '../audit/audit.ts'
 import type { With } from '../audit/parts.ts'
 import { free_devices } from '../billing/subscriptions.ts'
@@ -46,15 +47,8 @@ export async function memberTarget({ users }: Pick<Stores, 'users'>, user_id: st
   return { kind: 'user', id: user_id, name: (await users.find(user_id))?.username ?? '' }
 }
 
-export async function orNameTaken<T>(stores: Stores, write: () => Promise<T>): Promise<T> {
-  try {
-    return await write()
-  } catch (error) {
-    if (stores.isDuplicate(error))
-      throw new Failure('conflict', { message: 'A namespace with this name exists already.' })
-    throw error
-  }
-}
+export const orNameTaken = (stores: Stores) =>
+  orConflict(stores, { message: 'A namespace with this name exists already.' })
 
 const rowOf = (
   tenant_id: string,
@@ -96,8 +90,8 @@ export function administration(parts: AdministrationParts): NamespaceAdministrat
   return {
     async create(owner, name, tenant_id = newUuid(), by = theAdministrator, isBounded = false) {
       const row = rowOf(tenant_id, name, owner, billed, iso(clock.now()))
-      await orNameTaken(stores, () =>
-        audit.change(by, async (inside, record) => {
+      await audit
+        .change(by, async (inside, record) => {
           if (isBounded) {
             const user = await inside.users.lock(owner)
             if (!user) throw new Failure('unauthenticated')
@@ -118,8 +112,8 @@ export function administration(parts: AdministrationParts): NamespaceAdministrat
             epoch: newUuid(),
             created_at: row.created_at,
           })
-        }),
-      )
+        })
+        .catch(orNameTaken(stores))
       return row
     },
 
@@ -134,8 +128,8 @@ export function administration(parts: AdministrationParts): NamespaceAdministrat
     },
 
     async join(tenant_id, user_id, role, by = theAdministrator) {
-      try {
-        await audit.change(
+      await audit
+        .change(
           by,
           async (inside, record) => {
             await inside.namespaces.addMember({
@@ -149,11 +143,7 @@ export function administration(parts: AdministrationParts): NamespaceAdministrat
           },
           tenant_id,
         )
-      } catch (error) {
-        if (stores.isDuplicate(error))
-          throw new Failure('conflict', { message: 'This user is a member already.' })
-        throw error
-      }
+        .catch(orConflict(stores, { message: 'This user is a member already.' }))
     },
 
     async leave(tenant_id, user_id, by = theAdministrator) {

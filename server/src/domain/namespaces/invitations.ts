@@ -10,6 +10,8 @@ import { day_ms, iso } from '../../kit/clock.ts'
 import { newBase32, newUuid } from '../../kit/ids.ts'
 import { hashOf } from '../../kit/secrets.ts'
 import type { MemberInvitationRow } from '../../storage/member-invitations.ts'
+import { orConflict } from '../audit/conflicts.ts'
+import type { Stores } from '../../storage/stores.ts'
 import type { With } from '../audit/parts.ts'
 import { callingUser, type MemberCaller, type UserCaller } from '../callers/callers.ts'
 import type { Rules } from '../callers/rules.ts'
@@ -56,6 +58,20 @@ async function countEmail(
   await count(`invitations in ${tenant_id} to ${mailbox}`, limits.invitationsOfNamespace)
   await count(`invitations of ${id} to ${mailbox}`, limits.invitationsOfInviter)
   await count(`invitations to ${mailbox}`, limits.invitationsOfAddress)
+}
+
+/** Removes expired invitations of the same address, and all expired ones where their place is needed. */
+async function makeRoom(
+  inside: Pick<Stores, 'of'>,
+  tenant_id: string,
+  { sent_at, email }: Pick<MemberInvitationRow, 'sent_at' | 'email'>,
+): Promise<void> {
+  const mine = inside.of(tenant_id).memberInvitations
+  const total = async () => (await mine.list({ page: 1, per_page: 1 })).total
+  await mine.removeExpired(sent_at, email)
+  // Expired ones can be sent again until then.
+  if ((await total()) >= mostMemberInvitations) await mine.removeExpired(sent_at)
+  if ((await total()) >= mostMemberInvitations) throw new Failure('invitationLimit')
 }
 
 function newToken({ clock, hasMail }: Pick<InvitationParts, 'clock' | 'hasMail'>, valid_days: number) {
@@ -118,32 +134,25 @@ export function invitations(
       const { token, columns } = newToken(parts, valid_days)
       const made = { id: newUuid(), email, role: body.role, invited_by: inviter, valid_days }
       const row = { ...made, ...columns, created_at: columns.sent_at }
-      try {
-        await audit.change(caller, async (inside, record) => {
+      await audit
+        .change(caller, async (inside, record) => {
           // A new password ends invitations; this one must not be made by a token that ends with them.
           await callingUser(inside, caller as UserCaller, 'lock')
           // Locked, so that two inviters at the same time do not count the same rows.
           await inside.namespaces.hold(tenant_id)
-          const mine = inside.of(tenant_id).memberInvitations
-          const total = async () => (await mine.list({ page: 1, per_page: 1 })).total
-          await mine.removeExpired(columns.sent_at, email)
-          // Expired ones can be sent again, until their place is needed.
-          if ((await total()) >= mostMemberInvitations) await mine.removeExpired(columns.sent_at)
-          if ((await total()) >= mostMemberInvitations) throw new Failure('invitationLimit')
-          await mine.insert(row)
+          await makeRoom(inside, tenant_id, row)
+          await inside.of(tenant_id).memberInvitations.insert(row)
           record({
             action: 'invitation.created',
             target: targetOf(row),
             after: { role: row.role, expires_at: row.expires_at },
           })
         })
-      } catch (error) {
-        if (stores.isDuplicate(error))
-          throw new Failure('conflict', {
+        .catch(
+          orConflict(stores, {
             message: 'This address is invited already; send the invitation again, or withdraw it.',
-          })
-        throw error
-      }
+          }),
+        )
       return { ...present(row, username), token: await send({ ...row, tenant_id }, username, token) }
     },
 

@@ -94,13 +94,11 @@ export function namespaces({ stores, audit, bus, administration, view }: Namespa
           message: 'Only the owner may shorten how long the audit log is kept.',
         })
       const change = { ...defined({ name: name?.toLowerCase() }), ...(settings && columnsOf(settings)) }
-      await orNameTaken(stores, () =>
-        save(caller, params.tenant, change, async ({ agentUpdates, searchQueue }) => {
-          // Removes the index; switching the search on fills it again.
-          if (settings?.search === false) await searchQueue.markAll(params.tenant)
-          if (settings?.agent_updates === 'off') await agentUpdates.cancel(params.tenant)
-        }),
-      )
+      await save(caller, params.tenant, change, async ({ agentUpdates, searchQueue }) => {
+        // Removes the index; switching the search on fills it again.
+        if (settings?.search === false) await searchQueue.markAll(params.tenant)
+        if (settings?.agent_updates === 'off') await agentUpdates.cancel(params.tenant)
+      }).catch(orNameTaken(stores))
       return view.present(await mustFind(params.tenant))
     },
 

@@ -10,6 +10,7 @@ import { newUuid } from '../../kit/ids.ts'
 import { hashOf } from '../../kit/secrets.ts'
 import type { FoundMemberInvitation } from '../../storage/member-invitations.ts'
 import type { Stores, StoresInTransaction } from '../../storage/stores.ts'
+import { orConflict } from '../audit/conflicts.ts'
 import type { Recorder } from '../audit/audit.ts'
 import type { With } from '../audit/parts.ts'
 import { callingUser } from '../callers/callers.ts'
@@ -96,13 +97,9 @@ export function presentedInvitations({
         throw new Failure('forbidden', {
           message: 'This invitation is for another e-mail address than that of your account.',
         })
-      try {
-        await audit.change(caller, (inside, record) => join(inside, record, body.token, user), row.tenant_id)
-      } catch (error) {
-        if (stores.isDuplicate(error))
-          throw new Failure('conflict', { message: 'You are a member of this namespace already.' })
-        throw error
-      }
+      await audit
+        .change(caller, (inside, record) => join(inside, record, body.token, user), row.tenant_id)
+        .catch(orConflict(stores, { message: 'You are a member of this namespace already.' }))
       return { tenant_id: row.tenant_id, namespace: row.namespace, role: row.role }
     },
 

@@ -25,6 +25,9 @@ const links = [
   [confirmationKinds.recovery_email, 'recovery_email'],
 ] as const
 
+/** Links that went to the address that a confirmed one replaces. */
+const replaced = { email: ['recovery', 'mfa-reset-main'], recovery_email: ['mfa-reset-recovery'] } as const
+
 const waitingFor = (user: UserRow | undefined, which: Address): string | null =>
   (which === 'email' ? user?.former_email : user?.former_recovery_email) ? (user?.[which] ?? null) : null
 
@@ -127,10 +130,7 @@ export function confirmations(parts: ConfirmationParts) {
         if (which === 'email') await take(inside, record, user, { former_email: null }, isProved)
         else await inside.users.save(user.id, { former_recovery_email: null })
         record({ action: 'user.email.confirmed', target, detail: { which }, tenant_id: '' })
-        for (const ended of which === 'email'
-          ? (['recovery', 'mfa-reset-main'] as const)
-          : (['mfa-reset-recovery'] as const))
-          await inside.tokens.removeOf(user.id, ended)
+        for (const ended of replaced[which]) await inside.tokens.removeOf(user.id, ended)
       })
     },
   }

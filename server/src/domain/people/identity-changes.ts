@@ -31,17 +31,17 @@ export interface IdentityChangeParts extends Omit<Parts, 'bus'> {
 const undo_ms = 72 * hour_ms
 const addresses = ['email', 'recovery_email'] as const
 
+/** Each change sends e-mails and stores the state before. */
+async function countChange(parts: IdentityChangeParts, user_id: string): Promise<void> {
+  const { addresses: limit } = peopleLimits
+  const { max, window_ms } = limit
+  if ((await counted(parts, `addresses ${user_id}`, window_ms)) > max) throw beyond(limit, window_ms / 1000)
+}
+
 export type IdentityChanges = ReturnType<typeof identityChanges>
 
 export function identityChanges(parts: IdentityChangeParts) {
   const { audit, vault, clock, mailer, emails, background, confirmations } = parts
-
-  /** Each change sends e-mails and stores the state before. */
-  async function countChange(user_id: string): Promise<void> {
-    const { addresses: limit } = peopleLimits
-    const { max, window_ms } = limit
-    if ((await counted(parts, `addresses ${user_id}`, window_ms)) > max) throw beyond(limit, window_ms / 1000)
-  }
 
   return {
     /** The addresses that the columns change. A change of any counts towards the hourly limit. */
@@ -49,11 +49,11 @@ export function identityChanges(parts: IdentityChangeParts) {
       const found = addresses.filter(
         (which) => columns[which] !== undefined && columns[which] !== user[which],
       )
-      if (found.length > 0) await countChange(user.id)
+      if (found.length > 0) await countChange(parts, user.id)
       return found
     },
 
-    countChange,
+    countChange: (user_id: string): Promise<void> => countChange(parts, user_id),
 
     /**
      * Stores the state before a change, in its transaction. The returned function, called after the commit,

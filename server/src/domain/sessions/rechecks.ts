@@ -87,22 +87,6 @@ export function checkOf({ stores, clock, recordingOf }: CheckParts, open: Connec
     }
   }
 
-  async function tunnels(): Promise<void> {
-    await open.joined.recheck()
-    const devices = [...open.tunnels.all()].map(({ device }) => device)
-    for (const [tenant_id, its] of Map.groupBy(devices, (device) => device.tenant_id)) {
-      const found = await byUid(
-        stores.of(tenant_id).devices.findMany,
-        its.map(({ uid }) => uid),
-      )
-      for (const { uid } of its) {
-        const row = found.get(uid)
-        if (!row || row.status === 'rejected') disconnect(uid, open)
-        else open.tunnels.yield(uid, row.tunnel)
-      }
-    }
-  }
-
   /** Applies the settings of a namespace, or ends all of it if it is gone. */
   async function namespace(tenant_id: string): Promise<void> {
     const row = await rows.namespace(tenant_id)
@@ -123,7 +107,7 @@ export function checkOf({ stores, clock, recordingOf }: CheckParts, open: Connec
     // Concurrently, because the database may fail the rest.
     const people = open.recheckPeople(() => true)
     try {
-      if (what === 'all') await tunnels()
+      if (what === 'all') await recheckTunnels(stores, open)
       const byNamespace = Map.groupBy(open.sessions.values(), ({ tenant_id }) => tenant_id)
       for (const [tenant_id, sessions] of byNamespace) await held(tenant_id, sessions)
       await persons(() => true)
@@ -134,6 +118,22 @@ export function checkOf({ stores, clock, recordingOf }: CheckParts, open: Connec
   }
 
   return { heldOfKeys, persons, namespace, everything }
+}
+
+async function recheckTunnels(stores: CheckParts['stores'], open: Connections): Promise<void> {
+  await open.joined.recheck()
+  const devices = [...open.tunnels.all()].map(({ device }) => device)
+  for (const [tenant_id, its] of Map.groupBy(devices, (device) => device.tenant_id)) {
+    const found = await byUid(
+      stores.of(tenant_id).devices.findMany,
+      its.map(({ uid }) => uid),
+    )
+    for (const { uid } of its) {
+      const row = found.get(uid)
+      if (!row || row.status === 'rejected') disconnect(uid, open)
+      else open.tunnels.yield(uid, row.tunnel)
+    }
+  }
 }
 
 function restrict(sessions: readonly OpenSession[], namespace: NamespaceRow): void {

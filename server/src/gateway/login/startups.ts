@@ -81,31 +81,38 @@ interface Source {
   sessions: number
 }
 
+/** Sources that somebody logged in from lately. */
+function knownSources(clock: Clock, memory: SourceMemory | undefined) {
+  /** When somebody last logged in from each source, and when that was last stored. */
+  const known = new BoundedMap<string, { at: number; stored_at: number }>(mostSources)
+  for (const { source, logged_in_at } of memory?.known.toReversed() ?? []) {
+    const at = Date.parse(logged_in_at)
+    known.set(source, { at, stored_at: at })
+  }
+  return {
+    isKnown: (key: string): boolean => clock.now() - (known.get(key)?.at ?? -Infinity) < remembered_ms,
+    learn(key: string): void {
+      const at = clock.now()
+      const before = known.get(key)?.stored_at ?? -Infinity
+      const isDue = at - before >= hour_ms
+      known.set(key, { at, stored_at: isDue ? at : before })
+      if (isDue) memory?.note(key, at)
+    },
+  }
+}
+
 export function startups(
   clock: Clock,
   options: StartupsOptions,
   random: () => number = Math.random,
 ): Startups {
   const sources = new Map<string, Source>()
+  const { isKnown, learn } = knownSources(clock, options.memory)
   const penalties = new BoundedMap<string, number>(mostSources)
-  /** When somebody last logged in from each source, and when that was last stored. */
-  const known = new BoundedMap<string, { at: number; stored_at: number }>(mostSources)
-  for (const { source, logged_in_at } of options.memory?.known.toReversed() ?? []) {
-    const at = Date.parse(logged_in_at)
-    known.set(source, { at, stored_at: at })
-  }
   const arrivals = limiter(clock, options.rate)
   const pace = { unknown: leakyBucket(clock, options.rate), known: leakyBucket(clock, options.rate) }
   let unauthenticated = 0
 
-  const isKnown = (key: string): boolean => clock.now() - (known.get(key)?.at ?? -Infinity) < remembered_ms
-  const learn = (key: string): void => {
-    const at = clock.now()
-    const before = known.get(key)?.stored_at ?? -Infinity
-    const isDue = at - before >= hour_ms
-    known.set(key, { at, stored_at: isDue ? at : before })
-    if (isDue) options.memory?.note(key, at)
-  }
   const sourceOf = (key: string): Source => {
     const source = sources.get(key) ?? { unauthenticated: 0, sessions: 0 }
     sources.set(key, source)

@@ -62,17 +62,77 @@ interface Reported {
 
 const ignored = (): void => undefined
 
+/** Takes terminals over, for restores and for people who reattach. */
+function takes(
+  parts: RestoreParts,
+  signal: AbortSignal,
+): Pick<Restore, 'elsewhere'> & {
+  takeOnce(device_uid: string, uid: string, by?: Reattached): Promise<TakenOver>
+} {
+  const { open } = parts
+  /** Sessions that are being taken over, each with its device. */
+  const taking = new Map<string, Promise<unknown>>()
+
+  /** An agent gives its terminal to the last server that asked, so this node asks once at a time. */
+  async function takeOnce(device_uid: string, uid: string, by?: Reattached): Promise<TakenOver> {
+    // A device may name the session of another, which must not wait for it.
+    const which = `${device_uid} ${uid}`
+    while (taking.has(which)) await taking.get(which)
+    if (open.has(uid)) return 'held'
+    const taken = parts.logins
+      .find(device_uid)
+      .then(async (to) => (to ? takeOver(parts, to, uid, signal, by) : 'over'))
+    taking.set(
+      which,
+      taken.then(ignored, ignored).finally(() => taking.delete(which)),
+    )
+    return taken
+  }
+
+  /** Sessions that this person may take now. Among people who share a password, only held ones. */
+  async function offered(claim: Claim, person: SessionPerson): Promise<DetachedSession[]> {
+    const sessions = (await parts.detached.elsewhere(claim, person)).filter(
+      (session) =>
+        identityOf(session.person, session.fingerprint, session.key) === claim.identity &&
+        (claim.identity !== anybody || session.isHeld) &&
+        !open.has(session.uid),
+    )
+    const may = await Promise.all(
+      sessions.map(async ({ uid, key, via, fingerprint, standing }) =>
+        parts
+          .mayBeHeld({ ...claim, person, key, via, shown: fingerprint, standing, restored: uid })
+          .catch(() => false),
+      ),
+    )
+    return sessions.filter((_, at) => may[at])
+  }
+
+  const elsewhere: Elsewhere = async (claim, person) =>
+    (await offered(claim, person)).map(({ uid, started_at, isHeld }) => ({
+      uid,
+      started_at,
+      isHeld,
+      async take(by) {
+        // The question may have stood for minutes: rights may have ended, and its client may be back.
+        const isStill = open.has(uid) || (await offered(claim, person)).some((one) => one.uid === uid)
+        const taken = isStill && (await takeOnce(claim.device_uid, uid, by))
+        return taken === 'held' ? parts.held.find(uid) : undefined
+      },
+    }))
+
+  return { takeOnce, elsewhere }
+}
+
 export function restore(parts: RestoreParts): Restore {
   const { open, log } = parts
   const stopping = new AbortController()
   const { signal } = stopping
+  const { takeOnce, elsewhere } = takes(parts, signal)
   const places = concurrencyByKey(mostWaiting, dialled)
   const looks = limiter(parts.clock, sessionLimits.restored)
   const devices = new Map<string, Reported>()
   /** Sessions that are being restored, with the device that reported each. */
   const busy = new Set<string>()
-  /** Sessions that are being taken over, each with its device. */
-  const taking = new Map<string, Promise<unknown>>()
 
   const isWanted = ({ device: { uid }, sessions }: Reported, session: string): boolean =>
     !signal.aborted && !open.has(session) && devices.has(uid) && sessions.has(session)
@@ -138,53 +198,6 @@ export function restore(parts: RestoreParts): Restore {
   async function restoreOne(device: TunnelDevice, uid: string): Promise<boolean> {
     return (await takeOnce(device.uid, uid)) !== 'elsewhere'
   }
-
-  /** An agent gives its terminal to the last server that asked, so this node asks once at a time. */
-  async function takeOnce(device_uid: string, uid: string, by?: Reattached): Promise<TakenOver> {
-    // A device may name the session of another, which must not wait for it.
-    const which = `${device_uid} ${uid}`
-    while (taking.has(which)) await taking.get(which)
-    if (open.has(uid)) return 'held'
-    const taken = parts.logins
-      .find(device_uid)
-      .then(async (to) => (to ? takeOver(parts, to, uid, signal, by) : 'over'))
-    taking.set(
-      which,
-      taken.then(ignored, ignored).finally(() => taking.delete(which)),
-    )
-    return taken
-  }
-
-  /** Sessions that this person may take now. Among people who share a password, only held ones. */
-  async function offered(claim: Claim, person: SessionPerson): Promise<DetachedSession[]> {
-    const sessions = (await parts.detached.elsewhere(claim, person)).filter(
-      (session) =>
-        identityOf(session.person, session.fingerprint, session.key) === claim.identity &&
-        (claim.identity !== anybody || session.isHeld) &&
-        !open.has(session.uid),
-    )
-    const may = await Promise.all(
-      sessions.map(async ({ uid, key, via, fingerprint, standing }) =>
-        parts
-          .mayBeHeld({ ...claim, person, key, via, shown: fingerprint, standing, restored: uid })
-          .catch(() => false),
-      ),
-    )
-    return sessions.filter((_, at) => may[at])
-  }
-
-  const elsewhere: Elsewhere = async (claim, person) =>
-    (await offered(claim, person)).map(({ uid, started_at, isHeld }) => ({
-      uid,
-      started_at,
-      isHeld,
-      async take(by) {
-        // The question may have stood for minutes: rights may have ended, and its client may be back.
-        const isStill = open.has(uid) || (await offered(claim, person)).some((one) => one.uid === uid)
-        const taken = isStill && (await takeOnce(claim.device_uid, uid, by))
-        return taken === 'held' ? parts.held.find(uid) : undefined
-      },
-    }))
 
   return {
     elsewhere,

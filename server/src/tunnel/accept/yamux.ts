@@ -21,7 +21,7 @@ import { ConnectionLost, liveness, multistream, MuxClosed, openMux, type Mux } f
 import type { Meter } from '../meter.ts'
 import { proves, Unreachable, type Tunnel, type TunnelDevice, type TunnelEnd } from '../tunnel.ts'
 
-const longestProof_bytes = 4_096
+const longestAnswer_bytes = 4_096
 /** The most that a ping may be late; never more than its interval. */
 const mostLate_ms = 30_000
 
@@ -57,7 +57,17 @@ function opening(mux: Mux, reports: boolean) {
     }
   }
 
-  return { begin, open }
+  /** The line that the agent answers with; undefined when it does not know the protocol. */
+  async function ask(protocol: string, head: object, signal: AbortSignal): Promise<string | undefined> {
+    const stream = await open(protocol, head, signal)
+    try {
+      return stream && (await multistream.readLine(stream, longestAnswer_bytes, signal))
+    } finally {
+      stream?.destroy()
+    }
+  }
+
+  return { begin, open, ask }
 }
 
 export function yamuxTunnel(
@@ -91,7 +101,7 @@ export function yamuxTunnel(
   watch()
 
   const alive = liveness(carrier, mux)
-  const { begin, open } = opening(mux, reports)
+  const { begin, open, ask } = opening(mux, reports)
 
   const counted = (stream: Duplex): Duplex => {
     connections++
@@ -123,28 +133,16 @@ export function yamuxTunnel(
     roundTrip: () => mux.ping(),
     async prove(signal) {
       const nonce = randomBytes(32).toString('hex')
-      const stream = await open(protocols.proof, { nonce }, signal)
-      if (!stream) return undefined
-      try {
-        const { signature } = JSON.parse(
-          await multistream.readLine(stream, longestProof_bytes, signal),
-        ) as Partial<Proof>
-        return typeof signature === 'string' && proves(device, nonce, signature)
-      } finally {
-        stream.destroy()
-      }
+      const line = await ask(protocols.proof, { nonce }, signal)
+      if (line === undefined) return undefined
+      const { signature } = JSON.parse(line) as Partial<Proof>
+      return typeof signature === 'string' && proves(device, nonce, signature)
     },
     ...(signHangUp
       ? {
           async hangUp(signal: AbortSignal): Promise<void> {
             const order: EndOrder = { signature: signHangUp() }
-            const stream = await open(protocols.hangUp, order, signal)
-            if (!stream) return
-            try {
-              await multistream.readLine(stream, longestProof_bytes, signal)
-            } finally {
-              stream.destroy()
-            }
+            await ask(protocols.hangUp, order, signal)
           },
         }
       : {}),
