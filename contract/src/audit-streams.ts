@@ -149,7 +149,7 @@ export const auditStreams = {
   update: operation({
     title: 'Update audit stream',
     summary:
-      'Changes the given settings of an audit stream. Its place in the log stays: also one that was switched off goes on ' +
+      'Changes the given settings of an audit stream. Its place in the log stays: a stream that was switched off also continues ' +
       'where it was.',
     method: 'PATCH',
     path: '/api/audit/streams/:uid',

@@ -62,7 +62,7 @@ export const RecordingWindow = Type.Object({
   height: Type.Integer(),
   screen: Type.String({
     description:
-      'Base64 of bytes that draw the screen as it was there; empty for what goes on from another window.',
+      'Base64 of bytes that draw the screen as it was there; empty for a window that continues another.',
   }),
   typist: Type.String({
     description: 'Who types where the window begins, in a session that several share; empty: unknown.',

@@ -336,7 +336,7 @@ export const operations = {
   'Sends the audit log to a webhook or a syslog server from now on. The answer has the secret that signs what a webhook gets; it is shown only here.':
     'Sendet das Audit-Protokoll ab jetzt an einen Webhook oder einen Syslog-Server. Die Antwort enthält das Geheimnis, das signiert, was ein Webhook bekommt; es wird nur hier gezeigt.',
   'Update audit stream': 'Audit-Stream ändern',
-  'Changes the given settings of an audit stream. Its place in the log stays: also one that was switched off goes on where it was.':
+  'Changes the given settings of an audit stream. Its place in the log stays: a stream that was switched off also continues where it was.':
     'Ändert die angegebenen Einstellungen eines Audit-Streams. Seine Stelle im Protokoll bleibt: Auch ein abgeschalteter geht dort weiter, wo er war.',
   'Delete audit stream': 'Audit-Stream löschen',
   'Ends an audit stream and removes its dead letters. The audit log itself stays.':
