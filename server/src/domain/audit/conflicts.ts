@@ -1,4 +1,4 @@
-// What a caller learns whose change was too late: another was first to take what can be there only once.
+// The answer to a change that came too late: another one has taken a name, or a place, that exists once.
 import { Failure } from '@hawser/contract/failures'
 import type { Stores } from '../../storage/stores.ts'
 
