@@ -24,6 +24,7 @@ import { policies } from './policies.ts'
 import { publicKeys } from './public-keys.ts'
 import { recordings } from './recordings.ts'
 import { sessions } from './sessions.ts'
+import { services, webEndpoints } from './services.ts'
 import { signIns } from './sign-ins.ts'
 import { system } from './system.ts'
 import { tags } from './tags.ts'
@@ -39,6 +40,8 @@ export const contract = {
   agents,
   budgets,
   enrolmentKeys,
+  services,
+  webEndpoints,
   tags,
   publicKeys,
   identityCertificates,

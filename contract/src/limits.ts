@@ -436,6 +436,58 @@ export const sessionLimits = {
   questions: { what: 'Searches that wait', by: 'namespace', max: 8 },
 } as const satisfies Record<string, Limit>
 
+export const serviceLimits = {
+  ofNamespace: {
+    what: 'Services',
+    by: 'namespace',
+    max: 500,
+    kind: 'serviceLimit',
+  },
+  openings: {
+    what: 'Services opened by a sign-in',
+    by: 'user',
+    max: 120,
+    window_ms: minute_ms,
+    message: 'You have opened many services; wait a moment.',
+  },
+  requests: {
+    what: 'Requests and WebSockets open at services',
+    by: 'person',
+    max: 512,
+    message: 'You have too many requests open at services of devices.',
+  },
+  requestsOfSource: {
+    what: 'Requests and WebSockets open at public services, or by a link',
+    by: 'address',
+    max: 64,
+    message: 'Too many requests from your address are open.',
+  },
+  requestsOfService: {
+    what: 'Requests and WebSockets open at one public service, or by a link',
+    by: 'service and node',
+    max: 256,
+    message: 'Too many people use this service at this moment.',
+  },
+  requestsOfStrangers: {
+    what: 'Requests and WebSockets open at all public services, and by links',
+    by: 'node',
+    max: 2_000,
+    message: 'Too many people use public services at this moment.',
+  },
+  rateOfSource: {
+    what: 'Requests to services by people who are not signed in',
+    by: 'address',
+    max: 600,
+    window_ms: 10 * second_ms,
+  },
+  header: {
+    what: 'Bytes of a request’s head, or of a device’s answer',
+    by: 'request',
+    max: 32 * 1024,
+    kind: 'headersTooLarge',
+  },
+} as const satisfies Record<string, Limit>
+
 export function beyond({ kind = 'tooMany', message }: Limit, retryAfter?: number): Failure {
   return new Failure(kind, defined({ message, retryAfter }))
 }

@@ -78,6 +78,11 @@ const Search = Type.Boolean({
     'What recorded sessions showed is indexed and can be searched. Off: nothing is indexed, and what was is removed.',
 })
 
+const LogWebRequests = Type.Boolean({
+  description:
+    'Requests to services are logged as events of their sessions: time, method, path without its query, status and bytes.',
+})
+
 const GrantedRole = Type.Enum([...roles], {
   description: 'The member’s role in the namespace; only a hand-over changes the owner.',
 })
@@ -105,6 +110,7 @@ export const Namespace = Type.Object({
     join_without_consent: JoinWithoutConsent,
     invite_outsiders: InviteOutsiders,
     search: Search,
+    log_web_requests: LogWebRequests,
   }),
   max_devices: Type.Integer({ description: '-1: no limit.' }),
   device_count: Type.Integer({ description: 'Accepted devices.' }),
@@ -182,6 +188,7 @@ export const namespaces = {
           join_without_consent: Type.Optional(JoinWithoutConsent),
           invite_outsiders: Type.Optional(InviteOutsiders),
           search: Type.Optional(Search),
+          log_web_requests: Type.Optional(LogWebRequests),
         }),
       ),
     }),

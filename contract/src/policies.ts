@@ -29,6 +29,9 @@ const ForwardExceptions = Type.Array(Destination, {
   maxItems: mostExceptions,
   description: 'Destinations for which the opposite of `forwards` holds.',
 })
+const Services = Type.Enum(['allow', 'forbid'], {
+  description: 'Whether services of the devices can be opened in browsers.',
+})
 const SubsystemExceptions = Type.Array(Type.String({ pattern: '^[\\x21-\\x7e]{1,64}$' }), {
   maxItems: mostExceptions,
   description: 'Names of subsystems for which the opposite of `subsystems` holds, such as sftp.',
@@ -41,6 +44,7 @@ export const Policy = Type.Object({
   forward_exceptions: ForwardExceptions,
   subsystems: Rule,
   subsystem_exceptions: SubsystemExceptions,
+  services: Services,
 })
 export type Policy = Static<typeof Policy>
 
@@ -52,6 +56,7 @@ export const openPolicy: Policy = {
   forward_exceptions: [],
   subsystems: 'allow',
   subsystem_exceptions: [],
+  services: 'allow',
 }
 
 export const policies = {
@@ -79,6 +84,7 @@ export const policies = {
       forward_exceptions: Type.Optional(ForwardExceptions),
       subsystems: Type.Optional(Rule),
       subsystem_exceptions: Type.Optional(SubsystemExceptions),
+      services: Type.Optional(Services),
     }),
     answer: Policy,
     failures: [],

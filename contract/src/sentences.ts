@@ -139,6 +139,7 @@ export const sentences = {
   'policy-subsystems': 'the subsystems',
   'policy-subsystems-of': 'the subsystems {exceptions}',
   'policy-subsystems-but': 'the subsystems other than {exceptions}',
+  'policy-services': 'services of devices in browsers',
   'nothing-refuses': 'Nothing here refuses the login; the device itself decides the rest.',
 
   client: '{program}',

@@ -23,6 +23,7 @@ export const sessionEventKinds = {
   forward: 'A connection was forwarded from the client to an address that the device reaches.',
   listen: 'The device listens for connections that it forwards to the client.',
   'remote-forward': 'A connection was forwarded from the device to the client.',
+  web: 'A request to a service; `target` is its path without the query, `why` the status of the answer.',
   unread: 'From here on the files of this SFTP connection could not be followed; `why` says why not.',
   more: 'More happened than is kept; `why` says how much.',
 } as const

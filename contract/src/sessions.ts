@@ -25,7 +25,8 @@ export type PersonKind = (typeof personKinds)[number]
 /** `cli`: `hawser ssh` of somebody who is signed in. */
 export const sessionOrigins = ['ssh', 'browser', 'cli'] as const
 export type SessionOrigin = (typeof sessionOrigins)[number]
-export const sessionMethods = ['password', 'publickey', 'certificate'] as const
+/** Services are opened by a sign-in or a link, or are `public`. */
+export const sessionMethods = ['password', 'publickey', 'certificate', 'sign-in', 'link', 'public'] as const
 export type SessionMethod = (typeof sessionMethods)[number]
 
 export const SessionPerson = Type.Object({
@@ -49,6 +50,18 @@ export const SessionKey = Type.Object({
 })
 export type SessionKey = Static<typeof SessionKey>
 
+/** A session of the type `web`: one person, or all who need not say who they are, at one service. */
+export const WebTraffic = Type.Object({
+  service: Type.String({ description: 'The id of the service.' }),
+  name: Type.String({ description: 'The name of the service when the session began.' }),
+  target: Type.String({ description: 'host:port on the device.' }),
+  requests: Type.Integer(),
+  refused: Type.Integer({ description: 'Requests that were not passed on.' }),
+  received: Type.Integer({ description: 'Bytes of bodies that the device received.' }),
+  sent: Type.Integer({ description: 'Bytes of bodies that the device sent.' }),
+})
+export type WebTraffic = Static<typeof WebTraffic>
+
 export const longestClient = 255
 
 export const Session = Type.Object({
@@ -68,7 +81,10 @@ export const Session = Type.Object({
     description:
       'It could not be recorded, or not to its end, and continued, as the namespace’s settings or a data budget allow.',
   }),
-  type: Type.String({ description: '`none` until a program starts, then shell, exec or subsystem.' }),
+  type: Type.String({
+    description:
+      '`none` until a program starts, then shell, exec or subsystem; `web` at a service, which has no account: `username` is empty.',
+  }),
   term: Type.String({ description: 'The terminal’s kind, as the client names it.' }),
   position: Position,
   person: SessionPerson,
@@ -76,7 +92,8 @@ export const Session = Type.Object({
     description: '`ssh`, `browser` or `cli` (the `hawser` command); empty for sessions before it was noted.',
   }),
   method: Type.String({
-    description: '`password`, `publickey` or `certificate`; empty for sessions before it was noted.',
+    description:
+      '`password`, `publickey` or `certificate`; at a service `sign-in`, `link` or `public`. Empty for sessions before it was noted.',
   }),
   key: Type.Optional(SessionKey),
   client: Type.String({ description: 'How the SSH client, or the browser, identifies itself.' }),
@@ -85,6 +102,7 @@ export const Session = Type.Object({
   resumes: Type.Optional(
     Type.String({ description: 'The session that its terminal continues; it has none of its own.' }),
   ),
+  web: Type.Optional(WebTraffic),
   participants: Type.Optional(Type.Array(Participant, { description: 'The guests and viewers in it now.' })),
 })
 export type Session = Static<typeof Session>

@@ -33,10 +33,10 @@ export const featuresHeader = 'x-hawser-features'
  * `pipelining`: the agent's SSH server takes what the gateway sends before it has answered itself
  * (`pipelining` and `earlyChannels` of ssh/).
  */
-export type Feature = 'approval' | 'pipelining' | 'report' | 'resume'
+export type Feature = 'approval' | 'pipelining' | 'report' | 'resume' | 'services'
 
-/** The features that this version supports. */
-export const features: readonly Feature[] = ['approval', 'pipelining', 'report', 'resume']
+/** The features that this version supports. `services`: the agent connects to addresses for web services. */
+export const features: readonly Feature[] = ['approval', 'pipelining', 'report', 'resume', 'services']
 
 /**
  * Which of `own` the other end supports too, by its header. Names that this version does
@@ -81,7 +81,20 @@ export const protocols = {
    * stream. Only for agents that sent a nonce.
    */
   hangUp: '/hawser/hang-up/1.0.0',
+  /**
+   * A `TargetRequest`, answered with one line, a `TargetAnswer`. If it is open, the bytes of a TCP connection
+   * to the target follow, both ways. For agents with the feature `services`.
+   */
+  target: '/hawser/target/1.0.0',
+  /** `{}`, answered with one line, a `ListeningAnswer`. For agents with the feature `services`. */
+  listening: '/hawser/listening/1.0.0',
 } as const
+
+/**
+ * How agents of ShellHub connect to an address, in tunnels of version 2: `{ id, host, port }`, the port as
+ * text, answered with one line, `{ status: 'ok' }` or `{ error }`. The bytes of the connection follow.
+ */
+export const shellHubProxy = '/http/proxy/1.0.0'
 
 /**
  * The one stream that the agent opens, with the feature `report`: lines of JSON both ways, see reports.ts.
@@ -149,6 +162,64 @@ export interface EndOrder {
 export function hangUpText(uid: string, nonce: string): string {
   return `hawser hang up 1\n${uid}\n${nonce}\n`
 }
+
+/** A host and a port that the device reaches. */
+export interface TargetAddress {
+  readonly host: string
+  readonly port: number
+}
+
+export interface TargetRequest extends TargetAddress {
+  /** Over `targetText`, base64: the server has approved this target. */
+  readonly signature: string
+}
+
+/**
+ * The text that the server signs, with its Ed25519 key for approvals, before an agent connects to a target.
+ * `nonce` is the one of the request for the tunnel that the request is sent in.
+ */
+export function targetText(uid: string, nonce: string, { host, port }: TargetAddress): string {
+  return `hawser target 1\n${uid}\n${nonce}\n${port}\n${host}\n`
+}
+
+/** Why an agent does not connect to a target. */
+export const targetRefusals = [
+  /** The agent's settings permit no target, or not this one. */
+  'off',
+  'forbidden',
+  /** The server has not approved the target. */
+  'unapproved',
+  /** Nothing listens there; there is no way there, or no such host; no answer came. */
+  'closed',
+  'unreachable',
+  'timeout',
+  /** The agent has too many connections open. */
+  'busy',
+  'failed',
+] as const
+export type TargetRefusal = (typeof targetRefusals)[number]
+
+export type TargetAnswer = { readonly open: true } | { readonly refused: TargetRefusal }
+
+/** The agent and the server wait at most this long for a connection to a target. */
+export const targetDial_ms = 15_000
+
+/** A TCP port on which the device listens. */
+export interface ListeningPort {
+  /** `0.0.0.0` and `::`: on all addresses. */
+  readonly address: string
+  readonly port: number
+  /** The name of the program; empty where the agent may not see it. */
+  readonly program: string
+}
+
+export type ListeningAnswer =
+  | { readonly ports: readonly ListeningPort[] }
+  | { readonly refused: Extract<TargetRefusal, 'off' | 'failed'> }
+
+/** An agent lists at most this many. */
+export const mostListening = 256
+export const longestListening_bytes = 32 * 1024
 
 /** The server waits at most this long for the answer to the order, then closes the tunnel anyway. */
 export const hangUp_ms = 4_000

@@ -60,6 +60,7 @@ const otherwise: Readonly<Record<string, Outcome>> = {
   'recordings.filmstrip': { status: 404, because: 'nothing was recorded of the session of the example' },
   'recordings.search': { status: 404, because: 'nothing was recorded of the session of the example' },
   'auditStreams.test': { status: 424, because: 'the receiver of the example cannot be reached' },
+  'services.scan': { status: 409, because: 'the device of the example has no tunnel' },
   'connectors.info': { status: 424, because: 'the engine of the example cannot be reached' },
 }
 

@@ -43,6 +43,7 @@ describe('a new namespace', () => {
         mask_secrets: true,
         mask_after: [],
         search: true,
+        log_web_requests: false,
       },
       max_devices: -1,
       device_count: 0,
@@ -146,6 +147,7 @@ describe('an edited namespace', () => {
       mask_secrets: true,
       mask_after: [],
       search: true,
+      log_web_requests: false,
     })
     const settings = {
       session_record: false,
@@ -163,6 +165,7 @@ describe('an edited namespace', () => {
       mask_secrets: true,
       mask_after: [],
       search: true,
+      log_web_requests: false,
     }
     expect(
       (await edit(tenant, { settings: { connection_announcement: settings.connection_announcement } })).body

@@ -21,6 +21,7 @@ const kept = [
   'member_invitations',
   'devices',
   'device_notes',
+  'services',
   'public_keys',
   'enrolment_keys',
   'enrolment_tokens',

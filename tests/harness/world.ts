@@ -116,6 +116,34 @@ async function addDevices({ stores, now }: Ground): Promise<void> {
       online: 0,
     })
   }
+  for (const [id, address, audience] of [
+    [sample.service, sample.serviceAddress, 'members'],
+    [sample.linkedService, 'f'.repeat(32), 'link'],
+    [sample.publicService, sample.publicAddress, 'public'],
+  ] as const)
+    await here.services.insert({
+      id,
+      address,
+      audience,
+      device_uid: sample.device,
+      name: `${audience} dashboard`,
+      host: '127.0.0.1',
+      port: 3000,
+      scheme: 'http',
+      certificate: 'verify',
+      tls_name: '',
+      pinned: '',
+      role: 'observer',
+      people: '[]',
+      link_hash: '',
+      host_header: 'own',
+      identify: 0,
+      username: '',
+      expires_at: null,
+      public_url: 0,
+      created_at: now,
+      created_by: sample.owner.username,
+    })
   await here.sessions.insert({
     uid: sample.session,
     device_uid: sample.device,

@@ -7,6 +7,7 @@ import type { BudgetRow } from '../../server/src/storage/budgets.ts'
 import { openDatabase } from '../../server/src/storage/database.ts'
 import type { DeviceRow } from '../../server/src/storage/devices.ts'
 import type { SessionEventRow } from '../../server/src/storage/session-events.ts'
+import type { ServiceRow } from '../../server/src/storage/services.ts'
 import type { SessionRow } from '../../server/src/storage/sessions.ts'
 import { stores, type Stores } from '../../server/src/storage/stores.ts'
 import type { UserRow } from '../../server/src/storage/users.ts'
@@ -187,6 +188,37 @@ export function device(
   }
 }
 
+export function service(
+  device_uid: string,
+  change: Partial<Omit<ServiceRow, 'tenant_id'>> = {},
+): Omit<ServiceRow, 'tenant_id'> {
+  const id = unique('service')
+  return {
+    id,
+    device_uid,
+    address: id,
+    name: 'Dashboard',
+    host: '127.0.0.1',
+    port: 80,
+    scheme: 'http',
+    certificate: 'verify',
+    tls_name: '',
+    pinned: '',
+    audience: 'members',
+    role: 'operator',
+    people: '[]',
+    link_hash: '',
+    host_header: 'own',
+    identify: 0,
+    username: '',
+    expires_at: null,
+    public_url: 0,
+    created_at: now,
+    created_by: 'olga',
+    ...change,
+  }
+}
+
 export function session(
   device_uid: string,
   change: Partial<Omit<SessionRow, 'tenant_id'>> = {},
@@ -209,6 +241,7 @@ export function session(
     kept_for: '',
     resumes: '',
     participants: '[]',
+    web: '',
     type: 'shell',
     term: 'xterm',
     position: '{"latitude":0,"longitude":0}',

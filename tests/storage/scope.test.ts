@@ -25,6 +25,7 @@ import {
   openFresh,
   page,
   publicKey,
+  service,
   session,
   sessionEvent,
   memberInvitation,
@@ -44,6 +45,7 @@ interface Names {
   readonly mac: string
   readonly tag: string
   readonly session: string
+  readonly service: string
   readonly fingerprint: string
   readonly rule: number
   readonly key: string
@@ -115,6 +117,22 @@ const calls: Calls = {
     find: (store, theirs) => store.find(theirs.device),
     save: (store, theirs) => store.save({ ...notes, uid: theirs.device, text: 'taken over' }),
     moveToDevice: (store, theirs) => store.moveToDevice(theirs.device, theirs.device, 10),
+  },
+  services: {
+    find: (store, theirs) => store.find(theirs.service),
+    findByAddress: (store, theirs) => store.findByAddress(theirs.service),
+    publicUrlOf: (store, theirs) => store.publicUrlOf(theirs.device),
+    list: (store, theirs) => store.list(page(), { device_uid: theirs.device }),
+    count: (store) => store.count(),
+    insert: (store, theirs) =>
+      store.insert(service(theirs.device)).then(
+        () => undefined,
+        () => undefined,
+      ),
+    save: (store, theirs) => store.save(theirs.service, { name: 'taken over' }),
+    pin: (store, theirs) => store.pin(theirs.service, 'taken over'),
+    remove: (store, theirs) => store.remove(theirs.service),
+    moveToDevice: (store, theirs) => store.moveToDevice(theirs.device, theirs.device),
   },
   removedDevices: {
     list: (store) => store.list(''),
@@ -352,6 +370,8 @@ async function furnished(storage: Storage): Promise<Names> {
   const one = device({ name, mac, status: 'accepted', online: 1, tags: JSON.stringify([tag]) })
   await here.devices.insert(one)
   await here.deviceNotes.save({ ...notes, uid: one.uid })
+  const page80 = service(one.uid, { public_url: 1 })
+  await here.services.insert(page80)
   const live = session(one.uid, { recorded: 1 })
   await here.sessions.insert(live)
   await here.publicKeys.insert(publicKey(fingerprint, { owner: owner.id }))
@@ -398,6 +418,7 @@ async function furnished(storage: Storage): Promise<Names> {
     mac,
     tag,
     session: live.uid,
+    service: page80.id,
     fingerprint,
     rule,
     key: key.name,
@@ -422,6 +443,7 @@ const nothing: Names = {
   mac: 'no-mac',
   tag: 'no-tag',
   session: 'no-session',
+  service: 'no-service',
   fingerprint: 'no-fingerprint',
   rule: 987_654_321,
   key: 'no-key',
@@ -443,6 +465,7 @@ const tables = [
   'tallies',
   'sessions',
   'session_events',
+  'services',
   'session_invitations',
   'member_invitations',
   'public_keys',

@@ -19,6 +19,8 @@ export interface News {
   'apiKey.changed': { tenant_id: string; name: string }
   /** A public key, by its MD5 fingerprint, is for other logins, or is gone. */
   'publicKey.changed': { tenant_id: string; fingerprint: string }
+  /** A service changed, or is gone. */
+  'service.changed': { tenant_id: string; id: string }
   'invitation.revoked': { tenant_id: string; user_id: string }
   /** A connector's settings changed, or it is gone. */
   'connector.changed': { tenant_id: string; uid: string }

@@ -30,3 +30,7 @@ export function neighbourhood(address: string, bits = 64): string {
   }
   return `${groups.slice(0, bits / 16).join(':')}::/${bits}`
 }
+
+/** As in a URL: an IPv6 address in brackets. */
+export const hostAndPort = ({ host, port }: { readonly host: string; readonly port: number }): string =>
+  `${isIPv6(host) ? `[${host}]` : host}:${port}`

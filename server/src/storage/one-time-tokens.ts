@@ -12,6 +12,7 @@ export type TokenKind =
   | 'mfa-reset-main'
   | 'mfa-reset-recovery'
   | 'setup'
+  | 'service'
 
 export function tokenStore({ db }: ServerContext) {
   return {

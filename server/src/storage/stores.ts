@@ -38,6 +38,7 @@ import { recordingKeyStore, recordingStore, unfinishedRecordingStore } from './r
 import { searchQueueStore } from './search-queue.ts'
 import { sessionEventBatchStore, sessionEventStore } from './session-events.ts'
 import { presentedInvitationStore, sessionInvitationStore } from './session-invitations.ts'
+import { presentedServiceStore, serviceStore } from './services.ts'
 import { liveSessionStore, sessionStore } from './sessions.ts'
 import { shellHubKeyStore } from './shellhub-keys.ts'
 import { signInStore } from './sign-ins.ts'
@@ -78,6 +79,9 @@ function within(context: AllNamespaces, tenant_id: string) {
     },
     get apiKeys() {
       return apiKeyStore(mine)
+    },
+    get services() {
+      return serviceStore(mine)
     },
     get sessions() {
       return sessionStore(mine)
@@ -141,11 +145,12 @@ function acrossNamespaces(context: AllNamespaces) {
     namespaces: namespaceStore(context),
     /** Whether an unconfirmed account is relied on is looked up in every namespace. */
     addressClaims: addressClaimStore(context),
-    /** Keys, tokens and invitations name their namespace themselves. */
+    /** Keys, tokens, invitations and addresses of services name their namespace themselves. */
     callers: callerStore(context),
     presentedTokens: presentedTokenStore(context),
     presentedInvitations: presentedInvitationStore(context),
     presentedMemberInvitations: presentedMemberInvitationStore(context),
+    presentedServices: presentedServiceStore(context),
     shellHubKeys: shellHubKeyStore(context),
     /** Presence, bytes and events are written in batches of many namespaces. */
     presence: presenceStore(context),

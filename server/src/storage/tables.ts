@@ -4,8 +4,9 @@
 import type { AgentUpdateMode, UpdateAbility } from '@hawser/contract/agents'
 import type { BudgetState } from '@hawser/contract/budgets'
 import type { DeviceStatus } from '@hawser/contract/devices'
-import type { Role } from '@hawser/contract/access'
+import type { MemberRole, Role } from '@hawser/contract/access'
 import type { PersonKind } from '@hawser/contract/sessions'
+import type { ServiceAudience, ServiceCheck } from '@hawser/contract/services'
 import type { InvitationMode } from '@hawser/contract/session-invitations'
 import type { Generated, Selectable } from 'kysely'
 import type { AuditTables } from './audit-tables.ts'
@@ -110,6 +111,7 @@ export interface Tables extends AuditTables, PeopleTables {
     invite_outsiders: Generated<Flag>
     search: Generated<Flag>
     policy: Generated<string>
+    log_web_requests: Generated<Flag>
   }
   members: {
     tenant_id: TenantId
@@ -282,6 +284,34 @@ export interface Tables extends AuditTables, PeopleTables {
     created_by: string
     created_at: string
   }
+  services: {
+    id: string
+    tenant_id: TenantId
+    device_uid: string
+    address: string
+    name: string
+    host: string
+    port: number
+    scheme: 'http' | 'https'
+    certificate: ServiceCheck
+    tls_name: string
+    /** SHA-256 of the pinned certificate, in hex; empty: none was shown yet. */
+    pinned: string
+    audience: ServiceAudience
+    role: MemberRole
+    /** JSON: the ids of users. */
+    people: string
+    /** Empty: there is no link. */
+    link_hash: string
+    host_header: string
+    identify: Flag
+    username: string
+    expires_at: string | null
+    /** It is switched on and off with the device's `public_url`. */
+    public_url: Flag
+    created_at: string
+    created_by: string
+  }
   session_invitations: {
     id: string
     tenant_id: TenantId
@@ -381,6 +411,8 @@ export interface Tables extends AuditTables, PeopleTables {
     resumes: Generated<string>
     /** JSON, see `Participant` of the contract. */
     participants: Generated<string>
+    /** JSON, see `WebTraffic` of the contract; empty: it is no session at a service. */
+    web: Generated<string>
     type: string
     term: string
     node: Generated<string>

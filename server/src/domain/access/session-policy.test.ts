@@ -150,6 +150,7 @@ test('a policy in a sentence', () => {
       forward_exceptions: ['db:5432'],
       subsystems: 'allow',
       subsystem_exceptions: ['netconf'],
+      services: 'allow',
     }),
   ).toBe(
     'The policy of the namespace forbids uploads; forwarded connections to other than db:5432; the subsystems netconf.',

@@ -19,6 +19,8 @@ export interface SessionPolicy {
   ): string | undefined
   /** Connections from the device to the client. */
   listen(): string | undefined
+  /** Services of the device in a browser. */
+  services(): string | undefined
 }
 
 const no = (what: string): string => `The policy of the namespace does not allow ${what}.`
@@ -32,6 +34,7 @@ const sentences = {
   forward: no('connections to this address'),
   unclear: no('connections to everything, and this address has characters that can mean another one'),
   listen: no('connections from the device'),
+  services: no('services of devices to be opened'),
 } as const
 
 export function sessionPolicy(policy: Policy): SessionPolicy {
@@ -61,6 +64,7 @@ export function sessionPolicy(policy: Policy): SessionPolicy {
       return isException === isForbidden ? undefined : sentences.forward
     },
     listen: () => (isForbidden ? sentences.listen : undefined),
+    services: () => (policy.services === 'forbid' ? sentences.services : undefined),
   }
 }
 
@@ -79,6 +83,7 @@ export function policyPart(policy: Policy): SentencePart {
     ...(policy.downloads ? [] : [part('policy-downloads')]),
     ...list('forwards', policy.forward_exceptions, 'policy-forwards-to'),
     ...list('subsystems', policy.subsystem_exceptions, 'policy-subsystems-of'),
+    ...(policy.services === 'allow' ? [] : [part('policy-services')]),
   ]
   return forbidden.length === 0 ? part('policy-open') : { ...part('policy'), list: forbidden }
 }

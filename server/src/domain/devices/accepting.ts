@@ -85,11 +85,17 @@ export const replacedHeaders = (replacement: Replacement | undefined): Record<st
 
 /** Moves what belongs to a replaced device to the new one, and removes the former. */
 async function inherit(inside: StoresInTransaction, uid: string, from: DeviceRow): Promise<void> {
-  const { devices, sessions, budgets, deviceNotes } = inside.of(from.tenant_id)
+  const { devices, sessions, budgets, deviceNotes, services } = inside.of(from.tenant_id)
   await sessions.closeOfDevice(from.uid)
   await sessions.moveToDevice(from.uid, uid)
   await budgets.moveToDevice(from.uid, uid)
   await deviceNotes.moveToDevice(from.uid, uid, longestNotes)
+  if (from.public_url === 1) {
+    const own = await services.publicUrlOf(uid)
+    if (own) await services.remove(own.id)
+    await devices.save(uid, { public_url: 1, public_url_address: from.public_url_address })
+  }
+  await services.moveToDevice(from.uid, uid)
   await devices.remove(from.uid)
 }
 

@@ -1,13 +1,13 @@
 // Changes that members make to a device: its name, its public address and its tags.
-import { createHash } from 'node:crypto'
 import { Failure } from '@hawser/contract/failures'
 import type { With } from '../audit/parts.ts'
 import type { MemberCaller } from '../callers/callers.ts'
 import type { Rules } from '../callers/rules.ts'
+import { publicAddress, switchPublicUrl } from '../services/public-url.ts'
 import { mustFindDevice, nameTaken, orNameTaken, targetOf } from './device-rows.ts'
 import type { Timeline } from './timeline.ts'
 
-export interface DeviceChangeParts extends With<'stores' | 'audit' | 'bus'> {
+export interface DeviceChangeParts extends With<'stores' | 'audit' | 'bus' | 'clock'> {
   timeline: Pick<Timeline, 'note'>
   mostTags: number
   /** A container's device may be waiting for the name. */
@@ -17,7 +17,7 @@ export interface DeviceChangeParts extends With<'stores' | 'audit' | 'bus'> {
 type DeviceChangeRules = Pick<Rules<'devices'>, 'update' | 'rename' | 'addTag' | 'setTags' | 'removeTag'>
 
 export function deviceChanges(parts: DeviceChangeParts): DeviceChangeRules {
-  const { stores, audit, bus, mostTags } = parts
+  const { stores, audit, bus, clock, mostTags } = parts
 
   async function update(
     uid: string,
@@ -25,16 +25,18 @@ export function deviceChanges(parts: DeviceChangeParts): DeviceChangeRules {
     caller: MemberCaller,
   ): Promise<void> {
     const { tenant_id } = caller
+    const created_by = caller.kind === 'key' ? caller.name : caller.username
     const names = await orNameTaken(parts, caller, async (inside, record) => {
       const device = await mustFindDevice(inside, tenant_id, uid)
       const mine = inside.of(tenant_id).devices
       const name = wanted.name?.toLowerCase() ?? device.name
       if (name !== device.name && (await mine.findAcceptedByName(name))) throw nameTaken()
       const public_url = wanted.public_url ?? device.public_url === 1
-      const address =
-        public_url && !device.public_url_address
-          ? createHash('md5').update(uid).digest('hex')
-          : device.public_url_address
+      const address = public_url ? publicAddress(device) : device.public_url_address
+      const service =
+        wanted.public_url === undefined
+          ? undefined
+          : await switchPublicUrl(inside, record, device, public_url, { clock, created_by })
       const named = wanted.name === undefined ? device.named : name === device.container ? 0 : 1
       await mine.save(uid, { name, named, public_url: public_url ? 1 : 0, public_url_address: address })
       record({
@@ -43,10 +45,11 @@ export function deviceChanges(parts: DeviceChangeParts): DeviceChangeRules {
         before: { name: device.name, public_url: device.public_url === 1 },
         after: { name, public_url },
       })
-      return { before: device.name, after: name }
+      return { before: device.name, after: name, service }
     })
+    if (names.service !== undefined) bus.tell('service.changed', { tenant_id, id: names.service })
     const isRenamed = names.before !== names.after
-    if (isRenamed) parts.timeline.note(uid, { kind: 'renamed', ...names })
+    if (isRenamed) parts.timeline.note(uid, { kind: 'renamed', before: names.before, after: names.after })
     bus.tell('device.changed', {
       tenant_id,
       uid,

@@ -82,6 +82,7 @@ const rowOf = (
   mask_after: '[]',
   search: 1,
   policy: '{}',
+  log_web_requests: 0,
 })
 
 export function administration(parts: AdministrationParts): NamespaceAdministration {

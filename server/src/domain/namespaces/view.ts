@@ -27,6 +27,7 @@ export const settingsOf = (row: NamespaceRow): Settings => ({
   mask_secrets: row.mask_secrets === 1,
   mask_after: JSON.parse(row.mask_after) as string[],
   search: row.search === 1,
+  log_web_requests: row.log_web_requests === 1,
 })
 
 /** Refuses a variable that never reaches a device, by its name, so that nobody believes that it does. */
@@ -46,6 +47,7 @@ const flags = [
   'join_without_consent',
   'invite_outsiders',
   'require_person',
+  'log_web_requests',
 ] as const
 
 export function columnsOf(settings: {

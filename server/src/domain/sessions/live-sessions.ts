@@ -5,7 +5,13 @@
 import { defined } from '@hawser/contract/defined'
 import { Failure } from '@hawser/contract/failures'
 import type { Participant } from '@hawser/contract/sharing'
-import type { SessionKey, SessionMethod, SessionPerson, SessionOrigin } from '@hawser/contract/sessions'
+import type {
+  SessionKey,
+  SessionMethod,
+  SessionOrigin,
+  SessionPerson,
+  WebTraffic,
+} from '@hawser/contract/sessions'
 import { iso, minute_ms, second_ms } from '../../kit/clock.ts'
 import { Counter } from '../../kit/counter.ts'
 import { safeText } from '../../kit/log.ts'
@@ -31,6 +37,8 @@ export interface SessionStart {
   readonly method: SessionMethod
   readonly key?: SessionKey | undefined
   readonly client: string
+  /** It is a session at a service. */
+  readonly web?: WebTraffic | undefined
 }
 
 /** The person of a detached terminal. */
@@ -45,7 +53,9 @@ export interface LiveSession {
   readonly uid: string
   readonly events: SessionEventLog
   note(change: {
-    type?: 'shell' | 'exec' | 'subsystem'
+    type?: 'shell' | 'exec' | 'subsystem' | 'web'
+    /** What passed at the service so far. */
+    web?: WebTraffic
     term?: string
     recorded?: 1
     /** The gateway records it, whatever else was posted. */
@@ -74,7 +84,7 @@ export interface LiveSession {
 }
 
 /** `none`: the session ended without a channel that runs something, such as one that only forwards ports. */
-const sessionTypes = ['shell', 'exec', 'subsystem', 'none'] as const
+const sessionTypes = ['shell', 'exec', 'subsystem', 'web', 'none'] as const
 export type SessionType = (typeof sessionTypes)[number]
 
 export interface LiveSessions extends AsyncDisposable {
@@ -186,7 +196,7 @@ export const sessionName = (uid: string): string => `session.${uid}`
 
 /** Returns what the session's audit entries have in common. */
 async function insertRecord(start: SessionStart, parts: LiveSessionParts): Promise<SessionAudit> {
-  const { uid, tenant_id, device_uid, username, ip_address, person, via, method, key, client } = start
+  const { uid, tenant_id, device_uid, username, ip_address, person, via, method, key, client, web } = start
   const now = iso(parts.clock.now())
   const by = { ...actorOfPerson(person, ip_address), tenant_id }
   return parts.audit.change(by, async (inside, record): Promise<SessionAudit> => {
@@ -203,7 +213,8 @@ async function insertRecord(start: SessionStart, parts: LiveSessionParts): Promi
       active: 1,
       authenticated: 1,
       recorded: 0,
-      type: 'none',
+      type: web ? 'web' : 'none',
+      web: web ? JSON.stringify(web) : '',
       term: 'none',
       position: device.position,
       node: parts.node,
@@ -217,11 +228,17 @@ async function insertRecord(start: SessionStart, parts: LiveSessionParts): Promi
       key_name: key?.name ?? '',
       client,
     })
-    const about = {
-      target: { kind: 'session', id: uid, name: username },
-      detail: { device: device_uid, device_name: device.name, via, method, key: key?.fingerprint ?? '' },
-    }
-    record({ action: 'session.opened', ...about })
+    const opened = { device: device_uid, device_name: device.name, via, method }
+    const about = web
+      ? {
+          target: { kind: 'session', id: uid, name: web.name },
+          detail: { ...opened, service: web.service, target: web.target },
+        }
+      : {
+          target: { kind: 'session', id: uid, name: username },
+          detail: { ...opened, key: key?.fingerprint ?? '' },
+        }
+    record({ action: web ? 'service.opened' : 'session.opened', ...about })
     return { by, ...about }
   })
 }
@@ -271,13 +288,14 @@ class RunningSession implements LiveSession {
     this.#isTyped = after !== undefined
   }
 
-  note({ term, kept_for, ...change }: Parameters<LiveSession['note']>[0]): void {
+  note({ term, kept_for, web, ...change }: Parameters<LiveSession['note']>[0]): void {
     if (change.type) this.#countAs(change.type)
     this.#write({
       ...change,
       ...defined({
         term: term === undefined ? undefined : safeText(term, longest_term - 1),
         kept_for: kept_for && JSON.stringify(kept_for),
+        web: web && JSON.stringify(web),
       }),
     })
   }
@@ -405,7 +423,11 @@ export function liveSessions(parts: LiveSessionParts): LiveSessions {
 
   return {
     types,
-    begin: async (start) => open(start, await insertRecord(start, parts)),
+    async begin(start) {
+      const session = open(start, await insertRecord(start, parts))
+      if (start.web) session.note({ type: 'web' })
+      return session
+    },
     adopt(row, lastEvent) {
       const { uid, tenant_id, username, device_uid, ip_address, via, method } = row
       const person = personOf(row)

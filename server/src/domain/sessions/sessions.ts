@@ -2,7 +2,7 @@
 import { Failure } from '@hawser/contract/failures'
 import type { SessionEvent } from '@hawser/contract/session-events'
 import { rank } from '@hawser/contract/access'
-import type { Frame, Session } from '@hawser/contract/sessions'
+import type { Frame, Session, WebTraffic } from '@hawser/contract/sessions'
 import type { Participant } from '@hawser/contract/sharing'
 import { iso } from '../../kit/clock.ts'
 import type { PlayedFrame } from '../../recording/frames.ts'
@@ -214,7 +214,7 @@ async function present(
   const uids = [...new Set(rows.map((row) => row.device_uid))]
   const devices = await view.many(tenant_id, await stores.of(tenant_id).devices.findMany(uids))
   const byUid = new Map(devices.map((device) => [device.uid, device]))
-  return rows.flatMap(({ held_until, resumes, participants, ...row }) => {
+  return rows.flatMap(({ held_until, resumes, participants, web, ...row }) => {
     const device = byUid.get(row.device_uid)
     if (!device) return []
     return {
@@ -230,6 +230,7 @@ async function present(
       held: isHeld({ active: row.active, held_until }),
       ...(isHeld({ active: row.active, held_until }) ? { held_until } : {}),
       ...(resumes === '' ? {} : { resumes }),
+      ...(web === '' ? {} : { web: JSON.parse(web) as WebTraffic }),
       ...(row.active === 0 || participants === '[]'
         ? {}
         : { participants: JSON.parse(participants) as Participant[] }),

@@ -51,6 +51,7 @@ import { containerNames } from './0045-container-names.ts'
 import { confirmedAddresses } from './0046-confirmed-addresses.ts'
 import { provedTokens } from './0047-proved-tokens.ts'
 import { recordingQuota } from './0048-recording-quota.ts'
+import { services } from './0049-services.ts'
 
 export interface Migration {
   readonly name: string
@@ -108,6 +109,7 @@ export const migrations: readonly Migration[] = [
   confirmedAddresses,
   provedTokens,
   recordingQuota,
+  services,
 ]
 
 /** Brings the schema up to date; gives the names of what was done. */
