@@ -21,7 +21,8 @@ import { messageOf } from './message-of.ts'
 import { pingInterval } from './ping-interval.ts'
 import type { WatchedReport } from './report.ts'
 import { resumableStreams } from './resumable-streams.ts'
-import { sshServing, type ServedDevice } from './serving.ts'
+import { servicesOf } from './services.ts'
+import { openSession, sshServing, type ServedDevice } from './serving.ts'
 import { holdTunnel, type TunnelParts } from './tunnel.ts'
 import type { Updates } from './update/updates.ts'
 
@@ -97,6 +98,8 @@ export async function runAgent(
   const serve = sshServing({ config, key: identity.key, served, device, detached, memory, updates, log })
   const resumable = resumableStreams(serve, signal)
   const reports = reporting({ config, served, device, detached, memory, updates })
+  const session = () => openSession(memory, updates)
+  const services = servicesOf({ config, served, device, session, log })
 
   function up(shared: ReadonlySet<Feature>): void {
     pause.reset()
@@ -117,6 +120,7 @@ export async function runAgent(
     key: identity.key,
     serve,
     resumable,
+    services,
     reports,
     interval,
     connection: () => connectionReport(loss, isMachine),

@@ -3,6 +3,7 @@
 import os from 'node:os'
 import path from 'node:path'
 import { features, longestPing_s, shortestPing_s, type Feature } from '@hawser/contract/tunnel'
+import { readServices, type ServicesSetting } from './services-setting.ts'
 
 export interface AgentConfig {
   readonly server: string
@@ -28,6 +29,8 @@ export interface AgentConfig {
   readonly compression: (typeof compressions)[number]
   /** Between two pings of an idle tunnel. */
   readonly longestPing_s: number
+  /** The targets that people may open as web services. */
+  readonly services: ServicesSetting
 }
 
 export class ConfigError extends Error {
@@ -93,6 +96,12 @@ export function readCommon(environment: Environment) {
       Number(longestPing) <= longestPing_s,
     `seconds from ${shortestPing_s} to ${longestPing_s} are expected`,
   )
+  const services = readServices(find('SERVICES') || 'localhost')
+  must(
+    'SERVICES',
+    services !== undefined,
+    'use off, localhost, network or a list, for example localhost:8080, 10.0.0.0/24:80, printer.lan:*, [fd00::1]:443',
+  )
   return {
     find,
     must,
@@ -108,6 +117,7 @@ export function readCommon(environment: Environment) {
       resetCopied: /^(1|true|yes)$/i.test(find('RESET_COPIED_IDENTITY')),
       compression: compression ?? 'auto',
       longestPing_s: Number(longestPing),
+      services: services ?? 'off',
     },
   }
 }

@@ -22,6 +22,7 @@ export interface ConnectorConfig {
     | 'resetCopied'
     | 'compression'
     | 'longestPing_s'
+    | 'services'
   >
   readonly keys: string
   readonly engine: EngineEndpoint

@@ -5,6 +5,7 @@
 // one container only.
 import { version } from '@hawser/contract/version'
 import {
+  containerAddresses,
   engineClient,
   findShadow,
   serveContainer,
@@ -30,6 +31,7 @@ export async function runConnector(
   memory: IdleMemory,
 ): Promise<void> {
   const client = engineClient({ endpoint: () => config.engine })
+  const isHere = 'socketPath' in config.engine
   const check = passwords({ log })
   const keys = containerKeys(config.keys)
   const agents = containerAgents(config, (device) => keys.told(device), log, memory)
@@ -56,7 +58,7 @@ export async function runConnector(
       if (signal.aborted) return
       for (const container of wanted.values()) {
         const device = keys.of(container.id)
-        if (device) agents.serve(device, container, () => standFor(client, container, facts, check))
+        if (device) agents.serve(device, container, () => standFor(client, container, facts, check, isHere))
       }
       agents.sayGoodbye(keys.untold(), (device) => goneContainer(device, facts))
     },
@@ -91,9 +93,12 @@ function standFor(
   { id, image }: Container,
   engine: EngineFacts,
   check: Passwords,
+  isHere: boolean,
 ): ServedDevice {
   return {
     facts: () => factsOf(engine, image),
+    // This machine may have something else at the address of a container on another machine.
+    addresses: async () => (isHere ? containerAddresses(client, id) : []),
     serve: async (stream, shared) =>
       serveContainer(stream, {
         ...shared,

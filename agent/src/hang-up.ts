@@ -3,8 +3,8 @@
 // the end of its tunnel for an outage. The order is a signature with the server's pinned key (server-key.ts)
 // over the nonce of the agent's last request for a tunnel: neither a proxy nor a stranger at the server's
 // address can give one, and an old one is worth nothing.
-import { verify } from 'node:crypto'
 import { hangUp_ms, hangUpText } from '@hawser/contract/tunnel'
+import { isSigned } from './server-key.ts'
 
 /** The answer leaves before the server stops to wait for it. */
 const patience_ms = hangUp_ms / 2
@@ -15,15 +15,7 @@ export async function isOrder(
   { uid, nonce }: { readonly uid: string; readonly nonce: string },
   pinned: Buffer | undefined,
 ): Promise<boolean> {
-  if (typeof signature !== 'string' || signature === '' || !pinned) return false
-  const { knownKey } = await import('@hawser/ssh')
-  try {
-    const { type, object } = knownKey(pinned)
-    const text = Buffer.from(hangUpText(uid, nonce))
-    return type === 'ssh-ed25519' && verify(null, text, object, Buffer.from(signature, 'base64'))
-  } catch {
-    return false
-  }
+  return isSigned(hangUpText(uid, nonce), signature, pinned)
 }
 
 /** A program that ignores SIGHUP is killed later, and delays nothing. */

@@ -26,6 +26,10 @@ const settings: readonly (readonly [name: string, sentence: string])[] = [
   ['HAWSER_CA_FILE', 'certificates of a private authority that signed the server’s'],
   ['HAWSER_RESET_COPIED_IDENTITY', '1: replaces a key that was created on another machine'],
   ['HAWSER_PING_INTERVAL', 'the longest time between pings of an idle tunnel, 25 to 600 seconds (600)'],
+  [
+    'HAWSER_SERVICES',
+    'what web services may reach: off, localhost, network, or a list like localhost:80, 10.0.0.0/24:* (localhost)',
+  ],
   ['HAWSER_DEBUG', '1: logs more'],
 ]
 

@@ -1,6 +1,8 @@
-// The server's key for approvals of logins (key-approval.ts). The agent stores it at its first enrolment,
-// next to the device's key, with the address of the server. Another key of the same server is not trusted:
-// logins then work without approvals, by asking the server, until a person removes the file.
+// The server's key for approvals: of logins (key-approval.ts), of targets (targets.ts), and of the order to
+// hang up (hang-up.ts). The agent stores it at its first enrolment, next to the device's key, with the address
+// of the server. Another key of the same server is not trusted: until a person removes the file, logins work
+// without approvals, by asking the server, and web services do not.
+import { verify } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { writeWhole } from './whole-file.ts'
 
@@ -18,6 +20,22 @@ export function pinServerKey(keyFile: string, server: string, told: string | und
   if (kept?.startsWith(`${server} `)) return kept === wanted ? blobIn(told) : undefined
   write(file, `${wanted}\n`)
   return blobIn(told)
+}
+
+/** Whether the server with this pinned key (its blob) has signed the text. `signature` is base64. */
+export async function isSigned(
+  text: string,
+  signature: unknown,
+  pinned: Buffer | undefined,
+): Promise<boolean> {
+  if (typeof signature !== 'string' || signature === '' || !pinned) return false
+  const { knownKey } = await import('@hawser/ssh')
+  try {
+    const { type, object } = knownKey(pinned)
+    return type === 'ssh-ed25519' && verify(null, Buffer.from(text), object, Buffer.from(signature, 'base64'))
+  } catch {
+    return false
+  }
 }
 
 /** The blob in a line of OpenSSH. Whether it is a key shows at the first signature. */

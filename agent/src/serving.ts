@@ -18,6 +18,8 @@ export interface ServedDevice {
   watch?(changed: () => void): Disposable
   /** The server has a report about the device, or takes none. */
   known?(): void
+  /** Its own network addresses, for web services. Absent or empty: they do not reach it. */
+  addresses?(): Promise<readonly string[]>
   serve(
     stream: Duplex,
     shared: Pick<
@@ -33,6 +35,14 @@ export interface ServedDevice {
       | 'log'
     >,
   ): Promise<void>
+}
+
+/** A session is open until this is disposed: memory is not freed, and no update starts the agent again. */
+export function openSession(memory: IdleMemory, updates: Updates | undefined): Disposable {
+  const open = new DisposableStack()
+  open.use(memory.session())
+  open.use(updates?.session())
+  return open
 }
 
 interface ServingParts {
@@ -58,12 +68,7 @@ export function sshServing(parts: ServingParts): (stream: Duplex, signal: AbortS
     return { serveOne, hostKeys: await hostKeysOf(parts.key), approveKey }
   }
   let loaded: ReturnType<typeof load> | undefined
-  const loggedIn = (): Disposable => {
-    const open = new DisposableStack()
-    open.use(memory.session())
-    open.use(updates?.session())
-    return open
-  }
+  const loggedIn = () => openSession(memory, updates)
   return async (stream, signal) => {
     const { serveOne, ...shared } = await (loaded ??= load())
     // A stream that outlives its tunnel may be silent for long; the tunnel is checked instead.

@@ -1,6 +1,7 @@
 // The tunnel: a WebSocket to the server. The server opens streams on it, each with a purpose: an SSH connection to
-// this device, the end of one, or a proof that this agent holds the device's key. If the server takes reports, the
-// agent opens one stream for them (report.ts), and it alone pings, as rarely as the network permits.
+// this device, the end of one, a connection to a target of a web service, or a proof that this agent holds the
+// device's key. If the server takes reports, the agent opens one stream for them (report.ts), and it alone pings,
+// as rarely as the network permits.
 import { randomBytes, randomUUID, sign, type KeyObject } from 'node:crypto'
 import type { Duplex } from 'node:stream'
 import {
@@ -39,6 +40,7 @@ import { messageOf } from './message-of.ts'
 import type { PingInterval } from './ping-interval.ts'
 import { openReports, type Reports, type WatchedReport } from './report.ts'
 import type { ResumableStreams } from './resumable-streams.ts'
+import { noServices, type Services } from './services.ts'
 
 export interface TunnelParts {
   readonly server: string
@@ -47,6 +49,8 @@ export interface TunnelParts {
   readonly features?: readonly Feature[]
   serve(stream: Duplex, signal: AbortSignal): Promise<void>
   readonly resumable: ResumableStreams
+  /** Off unless stated. */
+  readonly services?: Services
   readonly reports: WatchedReport
   readonly interval: PingInterval
   /** Reported once for each tunnel. */
@@ -176,7 +180,7 @@ async function dial(
 }
 
 interface Streams {
-  /** How many carry SSH connections; the server counts them too. */
+  /** How many carry connections; the server counts them too. */
   count(): number
   /** Serves a stream by its head. */
   take(stream: Duplex, tunnel: Liveness): Promise<void>
@@ -191,8 +195,12 @@ function streamsOf(
   let count = 0
   /** Connections that end with the tunnel, by the id with which the server can end each. */
   const connections = new Map<string, AbortController>()
+  /** Streams with targets of web services. */
+  const targets = new Set<Duplex>()
+  const { services = noServices } = parts
   const end = (): void => {
     for (const connection of connections.values()) connection.abort()
+    for (const stream of targets) stream.destroy()
   }
 
   async function take(stream: Duplex, tunnel: Liveness): Promise<void> {
@@ -202,7 +210,9 @@ function streamsOf(
     const head: unknown = JSON.parse(await multistream.readLine(stream, longestHead_bytes, limit))
     if (protocol === protocols.proof) return prove(stream, head as ProofRequest)
     if (protocol === protocols.hangUp) return hangUp(stream, head as EndOrder)
+    if (protocol === protocols.listening) return services.listening(stream)
     if (protocol !== protocols.close) add(stream)
+    if (protocol === protocols.target) return reach(stream, head)
     if (protocol === protocols.resumable) return parts.resumable.open(head as ResumableHead, stream, tunnel)
     if (protocol === protocols.resume) return parts.resumable.resume(head as ResumeRequest, stream, tunnel)
     const { id } = head as StreamHead
@@ -227,6 +237,15 @@ function streamsOf(
       count--
       counted()
     })
+  }
+
+  async function reach(stream: Duplex, request: unknown): Promise<void> {
+    targets.add(stream)
+    try {
+      await services.target(stream, request, device.nonce)
+    } finally {
+      targets.delete(stream)
+    }
   }
 
   async function hangUp(stream: Duplex, { signature }: EndOrder): Promise<void> {

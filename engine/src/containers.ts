@@ -1,5 +1,6 @@
 // The containers of an engine, listed and followed. An event is only a reason to list them again: the list is
 // what counts, so that a missed event loses nothing, and a storm of events costs a few requests.
+import { isIP } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { EngineFailure, type EngineClient } from './client.ts'
 
@@ -53,6 +54,26 @@ export async function listContainers(client: EngineClient, most = mostContainers
   if (!Array.isArray(listed)) throw notAnEngine()
   const containers = listed.flatMap(readContainer)
   return { containers: containers.slice(0, most), more: Math.max(0, containers.length - most) }
+}
+
+/**
+ * The addresses by which the machine of the engine reaches a container. None if the container shares the
+ * network of the machine or of another container, or if the engine runs without root: its networks are hidden
+ * from the machine, which may have others with the same addresses.
+ */
+export async function containerAddresses(client: EngineClient, container: string): Promise<string[]> {
+  const [inspected, { SecurityOptions }] = await Promise.all([
+    client.json('GET', `/containers/${container}/json`),
+    engineInfo(client),
+  ])
+  const { HostConfig, NetworkSettings } = asObject(inspected)
+  if (Array.isArray(SecurityOptions) && SecurityOptions.includes('name=rootless')) return []
+  if (asObject(HostConfig)['NetworkMode'] === 'host') return []
+  const networks = Object.values(asObject(asObject(NetworkSettings)['Networks'] ?? {}))
+  return networks
+    .map(asObject)
+    .flatMap(({ IPAddress, GlobalIPv6Address }) => [IPAddress, GlobalIPv6Address])
+    .filter((address): address is string => typeof address === 'string' && isIP(address) !== 0)
 }
 
 /** Lists containers now and after each event, until the signal or a failure ends it. */

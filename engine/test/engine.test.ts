@@ -6,7 +6,7 @@ import type { AddressInfo, Socket } from 'node:net'
 import { describe, expect, test } from 'vitest'
 import { eventually } from '../../tests/harness/eventually.ts'
 import { engineClient, type EngineClient } from '../src/client.ts'
-import { followContainers, listContainers, type Found } from '../src/containers.ts'
+import { containerAddresses, followContainers, listContainers, type Found } from '../src/containers.ts'
 import { startExec } from '../src/exec.ts'
 import { supervise } from '../src/supervise.ts'
 
@@ -98,6 +98,36 @@ describe('the list of containers', () => {
   ] as const)('that %s is a failure', async (_, answer, sentence) => {
     await using fake = await engine({ '/containers/json': answer })
     await expect(listContainers(fake.client)).rejects.toThrow(sentence)
+  })
+})
+
+describe('the addresses of a container', () => {
+  const read = async (inspected: unknown, info: unknown = { SecurityOptions: ['name=seccomp'] }) => {
+    await using fake = await engine({ '/containers/c/json': json(inspected), '/info': json(info) })
+    return await containerAddresses(fake.client, 'c')
+  }
+  const networks = (NetworkMode: string, Networks?: unknown) => ({
+    HostConfig: { NetworkMode },
+    NetworkSettings: { Networks },
+  })
+  const bridge = { IPAddress: '172.17.0.2', GlobalIPv6Address: 'fd00::2' }
+
+  test('are those on its own networks', async () => {
+    const back = { IPAddress: '10.1.0.2', GlobalIPv6Address: '' }
+    expect(await read(networks('bridge', { bridge, back }))).toEqual(['172.17.0.2', 'fd00::2', '10.1.0.2'])
+    expect(
+      await read(networks('default', { odd: { IPAddress: 'example.com', GlobalIPv6Address: 7 } })),
+    ).toEqual([])
+    await expect(read({})).rejects.toThrow('What answers there is not a container engine.')
+    await expect(read(networks('bridge', { bridge: null }))).rejects.toThrow()
+  })
+
+  test('are none if it shares a network, has none, or belongs to an engine without root', async () => {
+    expect(await read(networks('host', { host: bridge }))).toEqual([])
+    expect(await read(networks('container:d', {}))).toEqual([])
+    expect(await read(networks('none'))).toEqual([])
+    const rootless = { SecurityOptions: ['name=seccomp,profile=builtin', 'name=rootless'] }
+    expect(await read(networks('bridge', { bridge }), rootless)).toEqual([])
   })
 })
 
