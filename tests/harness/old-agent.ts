@@ -11,6 +11,7 @@ import { once } from 'node:events'
 import net from 'node:net'
 import type { Duplex } from 'node:stream'
 import { setTimeout as pause } from 'node:timers/promises'
+import { shellHubProxy } from '@hawser/contract/tunnel'
 import { multistream, openMux, UpgradeFailed } from '@hawser/mux'
 import {
   acceptConnection,
@@ -57,6 +58,8 @@ export interface OldAgentOptions {
   sftp?(channel: Session['channel'], user: string): Promise<void>
   /** Replaces the requested program. */
   run?(session: Session): Promise<void>
+  /** It connects to addresses for web services, as agents after 0.16.4 do. */
+  httpProxy?: boolean
   /** v0.16.4 by default. */
   agentVersion?: string
   /** Called between the judgement of a proof and the answer. */
@@ -227,7 +230,9 @@ export async function startOldAgent(
     const socket = await dialGo(`${address}/agent/connection`, { headers })
     const mux = openMux(socket, { role: 'server' })
     const take = async (stream: Duplex): Promise<void> => {
-      const { protocol } = await multistream.negotiate(stream, ['/ssh/open/1.0.0', '/ssh/close/1.0.0'])
+      const known = ['/ssh/open/1.0.0', '/ssh/close/1.0.0', ...(options.httpProxy ? [shellHubProxy] : [])]
+      const { protocol } = await multistream.negotiate(stream, known)
+      if (protocol === shellHubProxy) return proxyByLine(stream)
       if (protocol !== '/ssh/open/1.0.0') return void stream.destroy()
       await loseBuffer(stream)
       await serve(stream)
@@ -250,8 +255,10 @@ export async function startOldAgent(
     const pickUp = async (connPath: string): Promise<void> => {
       const stream = await dialGo(`${address}${connPath}`)
       stream.on('error', () => undefined)
-      await loseHead(stream)
-      await serve(stream)
+      const proxied = await loseHead(stream)
+      if (proxied === undefined) return serve(stream)
+      if (options.httpProxy) return proxyByHead(stream, proxied)
+      stream.end('HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n')
     }
     let rest = ''
     control.on('data', (chunk: Buffer) => {
@@ -350,8 +357,41 @@ function loseBuffer(stream: Duplex): Promise<void> {
   })
 }
 
-/** An HTTP server reads a request's head, message by message, and passes the connection on without it. */
-function loseHead(stream: Duplex): Promise<void> {
+async function dialled(target: string): Promise<net.Socket> {
+  const { hostname, port } = new URL(`http://${target}`)
+  const to = net.connect({ host: hostname, port: Number(port || 80) })
+  await once(to, 'connect')
+  return to.on('error', () => undefined)
+}
+
+async function proxyByLine(stream: Duplex): Promise<void> {
+  const { host, port } = JSON.parse(await multistream.readLine(stream, 4_096)) as Record<
+    'host' | 'port',
+    string
+  >
+  try {
+    const to = await dialled(`${host}:${port}`)
+    stream.write('{"status":"ok"}\n')
+    stream.pipe(to).pipe(stream)
+  } catch (error) {
+    stream.end(`${JSON.stringify({ error: `dial tcp ${host}:${port}: ${goText(error)}` })}\n`)
+  }
+}
+
+async function proxyByHead(stream: Duplex, target: string): Promise<void> {
+  const to = await dialled(target)
+  stream.write('HTTP/1.1 200 OK\r\n\r\n')
+  stream.pipe(to).pipe(stream)
+}
+
+const goText = (error: unknown): string =>
+  String(error).includes('ECONNREFUSED') ? 'connect: connection refused' : String(error)
+
+/**
+ * An HTTP server reads a request's head, message by message, and passes the connection on without it. Returns
+ * the target of a proxy request.
+ */
+function loseHead(stream: Duplex): Promise<string | undefined> {
   let head = ''
   return new Promise((resolve, reject) => {
     const onReadable = (): void => {
@@ -360,9 +400,11 @@ function loseHead(stream: Duplex): Promise<void> {
       head += chunk.toString('latin1')
       if (!head.includes('\r\n\r\n')) return
       stream.off('readable', onReadable)
+      const proxied = /^CONNECT \/http\/proxy\/(\S+) HTTP\/1\.1\r\n/.exec(head)?.[1]
+      if (proxied !== undefined) return resolve(proxied)
       if (!/^GET \/ssh\/[0-9a-f]{64} HTTP\/1\.1\r\n/.test(head) || !/\r\nHost:/i.test(head))
         return reject(new Error(`a bad head: ${head}`))
-      resolve()
+      resolve(undefined)
     }
     stream.on('readable', onReadable)
     stream.once('close', () => reject(new Error('the stream ended before its head')))

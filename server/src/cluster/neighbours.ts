@@ -12,6 +12,7 @@ import type { Upgrade } from '../http/upgrade.ts'
 import type { Log } from '../kit/log.ts'
 import { join, startPeers, type PeerAddress, type PeerRequest } from './peers.ts'
 import { deviceName } from '../tunnel/registry.ts'
+import { asTargetRefused } from '../tunnel/targets.ts'
 import { Unreachable, type RemoteTunnel, type Tunnel } from '../tunnel/tunnel.ts'
 
 export interface Neighbours extends AsyncDisposable {
@@ -37,7 +38,7 @@ export interface NeighbourParts {
 
 const dial_ms = 5_000
 /** The protocols that a node may open through the tunnel of another, besides SSH. */
-const carried: readonly string[] = [protocols.resumable, protocols.resume]
+const carried: readonly string[] = [protocols.resumable, protocols.resume, protocols.listening]
 
 /**
  * The answer of the owning node: its address and, for a tunnel, the agent's features. Nodes of older versions
@@ -56,6 +57,8 @@ export async function startNeighbours({ bus, masterKey, listen, log }: Neighbour
     if (found && kind === 'ssh') return found.openSsh(String(about['id']), signal)
     if (found?.carry && kind === 'carry' && carried.includes(protocol))
       return found.carry(protocol, String(about['head']), signal)
+    if (found?.openTarget && kind === 'target')
+      return found.openTarget({ host: String(about['host']), port: Number(about['port']) }, signal)
     if (found && kind === 'check') found.check?.()
     throw new Unreachable('The device is no longer connected here.')
   }
@@ -96,6 +99,13 @@ export async function startNeighbours({ bus, masterKey, listen, log }: Neighbour
       openSsh: (id, signal) => peers.open(address, { kind: 'ssh', uid, id, least }, signal),
       carry: (protocol, head, signal) =>
         peers.open(address, { kind: 'carry', uid, least, protocol, head }, signal),
+      async openTarget({ host, port }, signal) {
+        try {
+          return await peers.open(address, { kind: 'target', uid, least, host, port }, signal)
+        } catch (error) {
+          throw asTargetRefused(error)
+        }
+      },
       // The answer does not matter: the other node looks after its tunnel.
       check: () =>
         void peers

@@ -13,6 +13,7 @@ import {
   type Supervised,
 } from '@hawser/engine'
 import { privateKeyFrom, type PrivateKey } from '@hawser/ssh'
+import { relayTo } from './relay.ts'
 import type { Log } from '../kit/log.ts'
 import type { Registry } from '../tunnel/registry.ts'
 import type { Tunnel, TunnelDevice } from '../tunnel/tunnel.ts'
@@ -206,6 +207,14 @@ function containerTunnel(
       })
       return ours
     },
+    async openTarget({ host, port }, signal) {
+      if (ending.signal.aborted) throw new Error('The container is gone.')
+      if (!isLoopback(host))
+        throw Object.assign(new Error('Only the container itself.'), { why: 'forbidden' })
+      const stream = await relayTo(client, { container: container.id, port }, signal)
+      streams.add(stream)
+      return stream.once('close', () => streams.delete(stream))
+    },
     // Nobody else can have made this tunnel.
     prove: async () => true,
     close() {
@@ -215,6 +224,8 @@ function containerTunnel(
     },
   }
 }
+
+const isLoopback = (host: string): boolean => /^(?:localhost|127\.[\d.]+|::1)$/i.test(host)
 
 /** PKCS#1, as devices have it. */
 export function publicPem(identity: KeyObject): string {

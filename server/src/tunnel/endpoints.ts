@@ -13,6 +13,7 @@ import {
   nonceHeader,
   sharedFeatures,
   tunnelPaths,
+  type TargetAddress,
 } from '@hawser/contract/tunnel'
 import { acceptBytes, UpgradeFailed, type AcceptOptions } from '@hawser/mux'
 import type { HeldName } from '../bus/bus.ts'
@@ -43,8 +44,11 @@ export interface TunnelEndpointParts {
   perToken: Limiter
   /** New tunnels of one device from one address, with any token. */
   perDevice: Limiter
-  /** Signs the order to hang up, for an agent that sent this nonce. */
-  signHangUp(uid: string, nonce: string): string
+  /** Signs orders for an agent that sent this nonce. */
+  sign: {
+    hangUp(uid: string, nonce: string): string
+    target(uid: string, nonce: string, target: TargetAddress): string
+  }
   /** Lets other nodes find this one by the name. */
   hold(name: string): HeldName
   onError(device: TunnelDevice, error: unknown): void
@@ -142,7 +146,12 @@ export function tunnelEndpoints(parts: TunnelEndpointParts): TunnelEndpoints {
               seen,
               sharedFeatures(asked),
               meter,
-              nonce === undefined ? undefined : () => parts.signHangUp(device.uid, nonce),
+              nonce === undefined
+                ? undefined
+                : {
+                    hangUp: () => parts.sign.hangUp(device.uid, nonce),
+                    target: (target) => parts.sign.target(device.uid, nonce, target),
+                  },
             )
           : revdialTunnel(
               device,

@@ -2,7 +2,7 @@
 // kinds share this interface.
 import type { Duplex } from 'node:stream'
 import { createPublicKey, verify } from 'node:crypto'
-import { proofText, type Feature } from '@hawser/contract/tunnel'
+import { proofText, type Feature, type TargetAddress } from '@hawser/contract/tunnel'
 import type { Meter } from './meter.ts'
 
 export interface TunnelDevice {
@@ -64,6 +64,8 @@ export interface Tunnel {
    * agent's reply to the name of the protocol comes first on it.
    */
   carry?(protocol: string, head: string, signal: AbortSignal): Promise<Duplex>
+  /** A connection from the device to a target. Throws TargetRefused, or an error of the tunnel. */
+  openTarget?(target: TargetAddress, signal: AbortSignal): Promise<Duplex>
   /** Somebody waits in vain for an answer over this tunnel: a dead one is closed within seconds. */
   check?(): void
   /** Requests a signature with the device's key; undefined from agents that cannot make one. */
@@ -85,7 +87,7 @@ export interface Tunnel {
 }
 
 /** The part of a tunnel that a node knows when the tunnel may be another node's. */
-export type RemoteTunnel = Pick<Tunnel, 'features' | 'openSsh' | 'carry' | 'check'>
+export type RemoteTunnel = Pick<Tunnel, 'features' | 'openSsh' | 'carry' | 'openTarget' | 'check'>
 
 export class Unreachable extends Error {
   override readonly name = 'Unreachable'

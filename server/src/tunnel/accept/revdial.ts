@@ -9,6 +9,7 @@ import { keepAlive_ms, ping_ms, tunnelPaths, type TunnelMessage } from '@hawser/
 import { SocketLost } from '@hawser/mux'
 import type { HeldName } from '../../bus/bus.ts'
 import type { Meter } from '../meter.ts'
+import { connectByHttp } from '../targets.ts'
 import { Unreachable, type Tunnel, type TunnelDevice, type TunnelEnd } from '../tunnel.ts'
 
 /** As long as agents try. */
@@ -110,15 +111,30 @@ export function revdialTunnel(device: TunnelDevice, control: Duplex, waiting: Pi
     }
   }
 
+  async function pickUpStream(signal: AbortSignal): Promise<Duplex> {
+    if (control.destroyed) throw new Unreachable('The tunnel is gone.')
+    const { stream, socket } = await pickUp(signal)
+    meter.session(stream)
+    meter.carry(socket)
+    stream.on('error', () => undefined)
+    return stream
+  }
+
   return {
     device,
     meter,
+    async openTarget(target, signal) {
+      const stream = await pickUpStream(signal)
+      try {
+        await connectByHttp(stream, target, signal)
+        return stream
+      } catch (error) {
+        stream.destroy()
+        throw error
+      }
+    },
     async openSsh(id, signal) {
-      if (control.destroyed) throw new Unreachable('The tunnel is gone.')
-      const { stream, socket } = await pickUp(signal)
-      meter.session(stream)
-      meter.carry(socket)
-      stream.on('error', () => undefined)
+      const stream = await pickUpStream(signal)
       // In a message of its own: the promise resolves when that message has left.
       await new Promise<void>((resolve, reject) => {
         stream.write(`GET /ssh/${id} HTTP/1.1\r\nHost: \r\nUser-Agent: Hawser\r\n\r\n`, (error) =>

@@ -13,12 +13,17 @@ import {
   ping_ms,
   pong_ms,
   protocols,
+  shellHubProxy,
   type Feature,
   type EndOrder,
   type Proof,
+  type TargetAddress,
+  type TargetRequest,
 } from '@hawser/contract/tunnel'
 import { ConnectionLost, liveness, multistream, MuxClosed, openMux, type Mux } from '@hawser/mux'
+import { newUuid } from '../../kit/ids.ts'
 import type { Meter } from '../meter.ts'
+import { readShellHubAnswer, readTargetAnswer, TargetRefused } from '../targets.ts'
 import { proves, Unreachable, type Tunnel, type TunnelDevice, type TunnelEnd } from '../tunnel.ts'
 
 const longestAnswer_bytes = 4_096
@@ -70,14 +75,20 @@ function opening(mux: Mux, reports: boolean) {
   return { begin, open, ask }
 }
 
+/** What the server signs for the agent at the other end, and for no other. */
+export interface SignedOrders {
+  hangUp(): string
+  target(target: TargetAddress): string
+}
+
 export function yamuxTunnel(
   device: TunnelDevice,
   carrier: Duplex,
   seen: () => void,
   features: ReadonlySet<Feature>,
   meter: Meter,
-  /** Signs the order to hang up; undefined: the agent takes none. */
-  signHangUp?: () => string,
+  /** The orders of the server; undefined: the agent takes none. */
+  orders?: SignedOrders,
 ): Tunnel {
   const reports = features.has('report')
   const mux = openMux(carrier, {
@@ -138,10 +149,28 @@ export function yamuxTunnel(
       const { signature } = JSON.parse(line) as Partial<Proof>
       return typeof signature === 'string' && proves(device, nonce, signature)
     },
-    ...(signHangUp
+    async openTarget(target, signal) {
+      const isOurs = features.has('services') && orders !== undefined
+      const { host, port } = target
+      const request: TargetRequest | undefined = isOurs
+        ? { host, port, signature: orders.target(target) }
+        : undefined
+      const stream = request
+        ? await open(protocols.target, request, signal)
+        : await open(shellHubProxy, { id: newUuid(), host, port: String(port) }, signal)
+      if (!stream) throw new TargetRefused('unsupported')
+      try {
+        await (isOurs ? readTargetAnswer : readShellHubAnswer)(stream, signal)
+        return counted(stream)
+      } catch (error) {
+        stream.destroy()
+        throw error
+      }
+    },
+    ...(orders
       ? {
           async hangUp(signal: AbortSignal): Promise<void> {
-            const order: EndOrder = { signature: signHangUp() }
+            const order: EndOrder = { signature: orders.hangUp() }
             await ask(protocols.hangUp, order, signal)
           },
         }
