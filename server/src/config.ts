@@ -315,6 +315,31 @@ export const settings = {
     example: 'https://hawser.example.com',
     read: address('http:', 'https:'),
   }),
+  HAWSER_SERVICES_DOMAIN: setting({
+    doc: 'The domain of services: each is at a name of its own below it, 32 hexadecimal characters. A wildcard record in the DNS leads there. It should not be the domain of the server itself, because pages of devices can set cookies for it. Empty: `localhost`, for browsers on this machine.',
+    example: 'devices.example.net',
+    read: (text) => {
+      if (!/^$|^(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)*[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/.test(text))
+        throw new Error('a domain in lower case is expected')
+      return text
+    },
+  }),
+  HAWSER_SERVICES_TLS_CERT: setting({
+    doc: 'The file with the certificate for services, for all names below HAWSER_SERVICES_DOMAIN, in PEM; read again when it changes. Empty: with HAWSER_ACME_EMAIL each service gets its own, otherwise the one of HAWSER_TLS_CERT must be for these names, too.',
+    example: '/etc/letsencrypt/live/devices.example.net/fullchain.pem',
+    read: file,
+  }),
+  HAWSER_SERVICES_TLS_KEY: setting({
+    doc: 'The file with the private key of the certificate for services, in PEM.',
+    example: '/etc/letsencrypt/live/devices.example.net/privkey.pem',
+    read: file,
+  }),
+  HAWSER_SERVICES_CERTIFICATES: setting({
+    doc: 'With HAWSER_ACME_EMAIL, how many services get a certificate from the ACME server, the oldest first; 0: none. Let’s Encrypt gives 50 a week for one domain.',
+    example: '20',
+    fallback: '40',
+    read: number(0, 10_000),
+  }),
   HAWSER_SMTP: setting({
     doc: 'The mail server. Empty: e-mails are written as .eml files into the outbox of the data folder.',
     example: 'smtp://user:password@mail.example.com:587',

@@ -95,7 +95,8 @@ export const rooms: Readonly<Record<string, Place>> = {
   'server/domain/people': ofDomain('callers', 'audit'),
   'server/domain/billing': ofDomain('callers', 'audit', 'people'),
   'server/domain/access': ofDomain('callers', 'audit', 'billing'),
-  'server/domain/devices': ofDomain('callers', 'audit', 'billing', 'access'),
+  'server/domain/services': ofDomain('callers', 'audit', 'access'),
+  'server/domain/devices': ofDomain('callers', 'audit', 'billing', 'access', 'services'),
   'server/domain/namespaces': ofDomain('callers', 'audit', 'people', 'billing', 'access'),
   'server/domain/sessions': ofDomain('callers', 'audit', 'people', 'access', 'devices'),
   'server/domain/system': ofDomain(
@@ -121,6 +122,7 @@ export const rooms: Readonly<Record<string, Place>> = {
   'server/gateway/device': ofGateway(),
   'server/gateway/terminal': ofGateway('device'),
   'server/gateway/channels': ofGateway('device', 'terminal'),
+  'server/gateway/services': ofGateway('device'),
   'server/gateway/login': ofGateway('device', 'terminal', 'channels'),
   'server/tunnel': {
     values: [...everyRoom, 'mux'],

@@ -2,6 +2,7 @@
 import { signer } from '../domain/access/signer.ts'
 import { approvals } from '../gateway/login/approvals.ts'
 import { identityCertificates } from '../gateway/login/certificates.ts'
+import { sharedKey } from '../gateway/login/host-keys.ts'
 import { iso } from '../kit/clock.ts'
 import type { Foundation } from './foundation.ts'
 
@@ -9,6 +10,7 @@ export async function openApprovals({ stores, vault, clock, bus, log }: Foundati
   const stored = { keys: stores.hostKeys, vault, now: () => iso(clock.now()) }
   return {
     approvals: await approvals(stored, clock),
+    assertionKey: (await sharedKey(stored, 'assertion', 'assertion key')).object,
     identitySigner: await identityCertificates(stored, clock),
     signer: signer(clock, bus, (device, fingerprint) =>
       log.warn({ event: 'signature.refused', device, fingerprint }),

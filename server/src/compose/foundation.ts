@@ -156,7 +156,7 @@ async function isHeld(bus: Bus, name: string): Promise<boolean> {
   }
 }
 
-function defaultUrl({ HAWSER_TLS_CERT, HAWSER_HTTP, HAWSER_HTTPS }: Config): string {
+export function defaultUrl({ HAWSER_TLS_CERT, HAWSER_HTTP, HAWSER_HTTPS }: Config): string {
   return HAWSER_TLS_CERT ? `https://localhost:${HAWSER_HTTPS.port}` : `http://localhost:${HAWSER_HTTP.port}`
 }
 

@@ -4,6 +4,7 @@ import { tunnelPaths } from '@hawser/contract/tunnel'
 import { fingerprintMd5 } from '@hawser/ssh'
 import { letsGo } from '../cluster/let-go.ts'
 import { connectorSupervisor, type ConnectorSupervisor } from '../connectors/supervisor.ts'
+import type { ServiceDoor } from '../gateway/services/door.ts'
 import type { Gateway } from '../gateway/login/listen.ts'
 import type { UpgradeHandlers } from '../http/upgrade.ts'
 import type { Registry } from '../tunnel/registry.ts'
@@ -11,11 +12,13 @@ import { openBrowsers } from './browsers.ts'
 import { elsewhereFirst } from '../cluster/elsewhere.ts'
 import { closeUnfinished } from './recordings.ts'
 import type { Rooms } from './rooms.ts'
+import { openServiceDoor } from './service-door.ts'
 import { openSsh, type Ssh } from './ssh.ts'
 import { openTunnels, type Tunnels } from './tunnels.ts'
 
 export interface Reach extends Pick<Ssh, 'screens' | 'spares' | 'recordingFailures' | 'logins'> {
   readonly doors: UpgradeHandlers
+  readonly services: ServiceDoor
   readonly port: number
   readonly tunnels: Pick<Registry, 'size' | 'find' | 'all'>
   readonly tunnelCounts: Tunnels['counts']
@@ -36,6 +39,7 @@ export async function openReach(rooms: Rooms): Promise<Reach> {
   const { gateway } = ssh
   tunnels.restoreWith(gateway.restore)
   const browsers = opened.use(openBrowsers(rooms, gateway))
+  const services = opened.use(openServiceDoor(rooms, tunnels, ssh))
   const connectors = openSupervisor(rooms, tunnels)
   opened.defer(() => connectors.stop())
   if (clustered) opened.use(letsGo(bus, rooms.node, gateway.handOver))
@@ -46,7 +50,8 @@ export async function openReach(rooms: Rooms): Promise<Reach> {
       tunnels: tunnels.registry,
       joined: ssh.agentless,
       connectors,
-      recheckPeople: browsers.recheck,
+      recheckPeople: async (whose) =>
+        void (await Promise.all([browsers.recheck(whose), services.recheck(whose)])),
     }),
   )
   // The exception: the gateway closes before all that was opened after it, because sessions get their time to
@@ -55,6 +60,7 @@ export async function openReach(rooms: Rooms): Promise<Reach> {
   opened.defer(() => tunnels.refuse())
   const closing = opened.move()
   return {
+    services: services.door,
     doors: {
       [tunnelPaths.lines]: (upgrade) => tunnels.enter(tunnelPaths.lines, upgrade),
       [tunnelPaths.streams]: (upgrade) => tunnels.enter(tunnelPaths.streams, upgrade),

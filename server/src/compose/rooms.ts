@@ -19,6 +19,7 @@ import { openJoining } from './joining.ts'
 import { openNodes } from './nodes.ts'
 import { openPeople, openSignIn } from './people.ts'
 import { openRecordings } from './recordings.ts'
+import { openServices } from './services.ts'
 import { openLiveSessions, openRevocation, openSessions } from './sessions.ts'
 import { openStreams } from './streams.ts'
 import { openSweeps, openSystem } from './system.ts'
@@ -89,6 +90,8 @@ async function makeRooms(setting: Setting) {
   const sessions = openSessions(foundation, audit, recorded, { view, stopsRecordings })
   const access = openAccess(foundation, evidence, { ...devices, identitySigner, billed })
 
+  const offered = openServices(foundation, evidence, { ...approving, ...access, view })
+
   const rules: AllRules = {
     ...people.rules,
     ...system.rules,
@@ -96,6 +99,7 @@ async function makeRooms(setting: Setting) {
     ...devices.rules,
     ...sessions.rules,
     ...access.rules,
+    ...offered.rules,
     agents: updates,
     budgets,
     billing: paying.rules,
@@ -116,6 +120,7 @@ async function makeRooms(setting: Setting) {
     ...devices,
     ...sessions,
     ...access,
+    ...offered,
     rules,
     signIns: signIn.signIn.counts,
     usage,

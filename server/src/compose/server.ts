@@ -116,6 +116,7 @@ function openHttp(
     lines: rooms.lines,
     served,
     doors: reach.doors,
+    services: reach.services,
     plain: tls.uses ? plainRequests(config, tls.of) : undefined,
   })
   servePages(app, {

@@ -5,7 +5,7 @@ import { compatibleAlgorithms, serverAlgorithms } from '@hawser/ssh'
 import { askToLetGo } from '../cluster/let-go.ts'
 import { publicListen, type Config } from '../config.ts'
 import { parseTarget } from '../domain/access/logins.ts'
-import { policyOfSessions } from '../domain/sessions/revocation.ts'
+import { policyOfSessions, type OpenSession } from '../domain/sessions/revocation.ts'
 import { hashThread } from '../gateway/channels/hash-thread.ts'
 import type { Recording } from '../gateway/channels/session.ts'
 import {
@@ -45,6 +45,9 @@ export interface Ssh extends AsyncDisposable {
   readonly screens: Pick<FairShare, 'held_bytes'>
   /** Legs to devices that wait for the next login. */
   readonly spares: Pick<SpareLegs, 'size' | 'isReady'>
+  readonly spareLegs: SpareLegs
+  /** All that are open here, those of services too. */
+  readonly openSessions: Map<string, OpenSession>
   /** Sessions that could not be recorded, and either continued unrecorded or were ended. */
   readonly recordingFailures: Counter<'unrecorded' | 'ended'>
   readonly logins: Pick<LoginReports, 'accepted' | 'refused'>
@@ -68,7 +71,9 @@ export async function openSsh(rooms: Rooms, tunnels: Tunnels): Promise<Ssh> {
   const screens = opened.use(screenThread(waitingFrames))
   const memory = fairShare(screens_bytes)
   const recordingFailures = new Counter(['unrecorded', 'ended'] as const)
+  const openSessions = new Map<string, OpenSession>()
   const gateway = await startGateway({
+    open: openSessions,
     ...listening(config),
     hostKeys: await hostKeys({
       keys: rooms.stores.hostKeys,
@@ -121,6 +126,8 @@ export async function openSsh(rooms: Rooms, tunnels: Tunnels): Promise<Ssh> {
     agentless,
     screens: memory,
     spares,
+    spareLegs: spares,
+    openSessions,
     recordingFailures,
     logins: reports,
     startups: arriving,

@@ -2,9 +2,10 @@
 // server, so that the same code serves both ports.
 import type { Server } from 'node:http'
 import { isIP } from 'node:net'
+import { createSecureContext, type SecureContext } from 'node:tls'
 import { ConfigError, publicListen, type Config } from '../config.ts'
 import type { HttpsParts } from '../http/plain-requests.ts'
-import { iso } from '../kit/clock.ts'
+import { iso, minute_ms } from '../kit/clock.ts'
 import { newUuid } from '../kit/ids.ts'
 import { limiter } from '../kit/limiter.ts'
 import type { Log } from '../kit/log.ts'
@@ -12,13 +13,18 @@ import type { Certificate } from '../tls/certificate.ts'
 import { certificateFiles } from '../tls/files.ts'
 import { handshakes } from '../tls/handshakes.ts'
 import { listenTls, type TlsServer } from '../tls/listen.ts'
+import { manyNames } from '../tls/many-names.ts'
 import type { Renewal } from '../tls/renewal.ts'
 import type { Rooms } from './rooms.ts'
 
 /** Two files, or an ACME server that gives a certificate for the name. */
-type TlsSource =
-  | { readonly chain: string; readonly key: string }
-  | { readonly directory: string; readonly email: string; readonly name: string }
+type TlsSource = { readonly chain: string; readonly key: string } | AcmeSource
+
+interface AcmeSource {
+  readonly directory: string
+  readonly email: string
+  readonly name: string
+}
 
 export interface Tls extends Pick<TlsServer, 'port' | 'certificate' | 'refused' | 'close'> {
   /** The answer to a challenge of the ACME server. */
@@ -67,7 +73,9 @@ export async function openTls(
       event: 'tls.url',
       message: 'HAWSER_URL begins with http:// although the server speaks TLS: links in e-mails will, too.',
     })
+  const ofServices = await servicesTls(source, rooms, config, log)
   const listener = await listenTls({
+    contextOf: (name) => ofServices?.contextOf(name),
     listen: publicListen(config, config.HAWSER_HTTPS),
     handshakes: handshakes(limiter(clock, config.HAWSER_TLS_RATE_LIMIT)),
     trusted: config.HAWSER_TRUSTED_PROXIES,
@@ -109,6 +117,7 @@ export async function openTls(
     },
     answer: renewing?.answer,
     async close() {
+      await ofServices?.[Symbol.asyncDispose]()
       await renewing?.[Symbol.asyncDispose]()
       await listener.close()
     },
@@ -117,24 +126,102 @@ export async function openTls(
 
 /** The code is loaded only where it is used. */
 async function renewWith(
-  { directory, email, name }: Extract<TlsSource, { email: string }>,
-  { stores, vault, clock, node }: Rooms,
+  { directory, email, name }: AcmeSource,
+  rooms: Rooms,
   log: Log,
   onCertificate: (certificate: Certificate) => void,
 ): Promise<Renewal> {
+  const renew = await renewer({ directory, email }, rooms, log)
+  return renew(name, onCertificate)
+}
+
+async function renewer(
+  { directory, email }: Pick<AcmeSource, 'directory' | 'email'>,
+  { stores, vault, clock, node }: Rooms,
+  log: Log,
+) {
   const [{ renewal }, { orderCertificate }] = await Promise.all([
     import('../tls/renewal.ts'),
     import('../tls/acme.ts'),
   ])
-  return renewal({
-    which: { directory, name },
-    email,
-    holder: node || newUuid(),
-    store: stores.certificates,
-    vault,
-    clock,
-    log,
-    order: orderCertificate,
-    onCertificate,
+  const holder = node || newUuid()
+  return (name: string, onCertificate: (certificate: Certificate) => void): Renewal =>
+    renewal({
+      which: { directory, name },
+      email,
+      holder,
+      store: stores.certificates,
+      vault,
+      clock,
+      log,
+      order: orderCertificate,
+      onCertificate,
+    })
+}
+
+interface ServicesTls extends AsyncDisposable {
+  contextOf(name: string): SecureContext | undefined
+}
+
+/** Undefined: the certificate of the server itself is for services, too. */
+async function servicesTls(
+  source: TlsSource,
+  rooms: Rooms,
+  config: Config,
+  log: Log,
+): Promise<ServicesTls | undefined> {
+  const { HAWSER_SERVICES_TLS_CERT: chain, HAWSER_SERVICES_TLS_KEY: key } = config
+  if ((chain === '') !== (key === ''))
+    throw new ConfigError(
+      'HAWSER_SERVICES_TLS_CERT and HAWSER_SERVICES_TLS_KEY: both files are needed, or none.',
+    )
+  if (chain !== '') return servicesFiles({ chain, key }, rooms, log)
+  const { HAWSER_SERVICES_DOMAIN: domain, HAWSER_SERVICES_CERTIFICATES: most } = config
+  if (!('email' in source) || domain === '' || most === 0) return undefined
+  const names = manyNames({
+    most,
+    look_ms: minute_ms,
+    names: async (at_most) =>
+      (await rooms.stores.presentedServices.addresses(at_most)).map((address) => `${address}.${domain}`),
+    renew: await renewer(source, rooms, log),
+    onError: (err) => log.error({ event: 'certificate.unread', err }),
   })
+  const heard = rooms.bus.hear('service.changed', names.changed)
+  return {
+    contextOf: names.contextOf,
+    async [Symbol.asyncDispose]() {
+      heard[Symbol.dispose]()
+      await names[Symbol.asyncDispose]()
+    },
+  }
+}
+
+async function servicesFiles(
+  source: { readonly chain: string; readonly key: string },
+  { serviceAddresses }: Rooms,
+  log: Log,
+): Promise<ServicesTls> {
+  let context: SecureContext | undefined
+  const use = ({ chain, key, names, expires_at }: Certificate): void => {
+    context = createSecureContext({ cert: chain, key })
+    log.info({ event: 'certificate.loaded', names: names.join(' '), expires_at: iso(expires_at) })
+  }
+  try {
+    const files = await certificateFiles({
+      ...source,
+      onChange: use,
+      onBad: (why) =>
+        log.error({
+          event: 'certificate.refused',
+          message: `${why} The certificate from before stays in use.`,
+        }),
+    })
+    use(files.certificate)
+    return {
+      contextOf: (name) => (serviceAddresses.labelOf(name) === undefined ? undefined : context),
+      [Symbol.asyncDispose]: () => files[Symbol.asyncDispose](),
+    }
+  } catch (error) {
+    throw new ConfigError(`HAWSER_SERVICES_TLS_CERT and HAWSER_SERVICES_TLS_KEY: ${(error as Error).message}`)
+  }
 }

@@ -58,7 +58,7 @@ export function openTunnels(rooms: Rooms): Tunnels {
   const endpoints = tunnelEndpoints({
     registry: tunnels,
     conflicts: openConflicts(rooms, tunnels.find),
-    signHangUp: rooms.approvals.hangUp,
+    sign: rooms.approvals,
     admission: admission(clock, config.HAWSER_TUNNEL_RATE_LIMIT),
     hold: rooms.register,
     perToken: limiter(clock, deviceLimits.tunnelsOfToken),

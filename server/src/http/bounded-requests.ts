@@ -4,6 +4,7 @@
 // the number of namespaces, and nobody uses up what other members of a namespace have.
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
+import type { Duplex } from 'node:stream'
 import { Failure } from '@hawser/contract/failures'
 import { beyond, callLimits as limits } from '@hawser/contract/limits'
 import type { Caller, CallTurn } from '../domain/callers/callers.ts'
@@ -23,10 +24,19 @@ const short_bytes = 4 * 1024
  */
 const still_ms = 60_000
 
+/** Requests for hosts that are not the server's own, which are passed on. */
+export interface OtherHosts {
+  owns(request: IncomingMessage): boolean
+  request(request: IncomingMessage, response: ServerResponse): void
+  isUpgrade(request: IncomingMessage): boolean
+  upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void
+}
+
 /**
- * Closes connections with too many requests before looking at anything, and those whose answers nobody reads.
+ * Closes connections with too many requests before looking at anything, those whose answers nobody reads, and
+ * those on which the body of an operation does not come in time.
  */
-export function boundConnections(server: Server): void {
+export function boundConnections(server: Server, others: OtherHosts, body_ms: number): void {
   const unanswered = new WeakMap<Socket, number>()
   const handlers = server.listeners('request') as ((...given: unknown[]) => void)[]
   server.removeAllListeners('request')
@@ -42,12 +52,32 @@ export function boundConnections(server: Server): void {
     }
     unanswered.set(socket, count)
     response.once('close', () => unanswered.set(socket, unanswered.get(socket)! - 1))
+    if (others.owns(request)) return others.request(request, response)
+    expectBody(server, request, body_ms)
     for (const handler of handlers) handler.call(server, request, response)
+  })
+  // A device is asked itself whether it wants the body.
+  server.on('checkContinue', (request: IncomingMessage, response: ServerResponse) => {
+    if (!others.owns(request)) response.writeContinue()
+    server.emit('request', request, response)
   })
   server.setTimeout(still_ms, (socket: Socket) => {
     const isMade = socket.writableLength === 0 && (unanswered.get(socket) ?? 0) > 0
     if (!isMade) socket.destroy()
   })
+}
+
+/** Node's own limit for whole requests would end uploads to devices, too. */
+function expectBody(server: Server, request: IncomingMessage, body_ms: number): void {
+  const { headers, socket } = request
+  if (headers['transfer-encoding'] === undefined && (headers['content-length'] ?? '0') === '0') return
+  const late = setTimeout(() => {
+    const error = Object.assign(new Error('The body did not come in time.'), {
+      code: 'ERR_HTTP_REQUEST_TIMEOUT',
+    })
+    if (!request.complete) server.emit('clientError', error, socket)
+  }, body_ms).unref()
+  request.once('close', () => clearTimeout(late))
 }
 
 /** Calls `over` once, when the answer is sent or its connection is lost. */

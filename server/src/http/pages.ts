@@ -34,6 +34,8 @@ const pagesInside = [
   '/devices',
   '/devices/:uid',
   '/devices/:uid/terminal',
+  '/services',
+  '/open/:address',
   '/add-device',
   '/pair',
   '/join',

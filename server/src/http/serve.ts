@@ -24,7 +24,13 @@ import { neighbourhood } from '../kit/address.ts'
 import type { Limiter } from '../kit/limiter.ts'
 import type { LineLimiter, Log } from '../kit/log.ts'
 import { ambiguityOf } from './ambiguous-requests.ts'
-import { boundConnections, boundedCalls, whenOver, type BoundedCalls } from './bounded-requests.ts'
+import {
+  boundConnections,
+  boundedCalls,
+  whenOver,
+  type BoundedCalls,
+  type OtherHosts,
+} from './bounded-requests.ts'
 import { answerBroken, answerFailure, loggedCaller } from './answer.ts'
 import { whereFrom, type ProxyHeaderOptions } from './client-address.ts'
 import { compressed } from './compress.ts'
@@ -60,6 +66,8 @@ export interface HttpParts {
   /** Collects every route. */
   served: string[]
   doors: UpgradeHandlers
+  /** Requests for other hosts than the server's own. */
+  services: OtherHosts
   /** Undefined where the server has no TLS itself. */
   plain?: HttpsParts | undefined
 }
@@ -70,6 +78,8 @@ const webSocket = 'WEBSOCKET'
 const largest_unread = 8 * 1024
 /** Room for the longest filter that the contract takes, percent-encoded here and there, and a token. */
 const largest_head = 32 * 1024
+/** For the head of a request, and for the body of an operation. */
+const request_ms = 30_000
 
 /** On every answer: nothing may be framed, sniffed, cached by others or leak where one came from. */
 const security = {
@@ -115,7 +125,9 @@ export function httpServer(parts: HttpParts): FastifyInstance {
     bodyLimit: largest_unread,
     http: {
       maxHeaderSize: largest_head,
-      shouldUpgradeCallback: (request) => sockets.isOne(request),
+      shouldUpgradeCallback: (request) =>
+        parts.services.owns(request) ? parts.services.isUpgrade(request) : sockets.isOne(request),
+      headersTimeout: request_ms,
       // How late a request that took too long may be noticed.
       connectionsCheckingInterval: 5_000,
     },
@@ -123,7 +135,8 @@ export function httpServer(parts: HttpParts): FastifyInstance {
     // Load balancers probe with HEAD; it passes the same gate as GET and gets its headers, unless the answer
     // is streamed.
     exposeHeadRoutes: true,
-    requestTimeout: 30_000,
+    // Uploads to devices take any time; bodies of operations have theirs in `boundConnections`.
+    requestTimeout: 0,
     keepAliveTimeout: 72_000,
     forceCloseConnections: 'idle',
     // While the server stops, requests on open connections are still answered, with the sign to close; health
@@ -135,8 +148,11 @@ export function httpServer(parts: HttpParts): FastifyInstance {
     routerOptions: { maxParamLength: 4096, ignoreTrailingSlash: true },
   }) as unknown as FastifyInstance
 
-  boundConnections(app.server)
-  app.server.on('upgrade', (request, socket, head) => void sockets.take(request, socket, head))
+  boundConnections(app.server, parts.services, request_ms)
+  app.server.on('upgrade', (request, socket, head) => {
+    if (parts.services.owns(request)) parts.services.upgrade(request, socket, head)
+    else void sockets.take(request, socket, head)
+  })
   app.decorateRequest('caller', null as never)
   // First of all: a route made before this hook would not be noted.
   app.addHook(

@@ -4,7 +4,7 @@
 // and signatures; the key of the tickets is this process's own and is replaced every day.
 import { randomBytes } from 'node:crypto'
 import net, { type AddressInfo, type BlockList, type Socket } from 'node:net'
-import tls, { type TLSSocket } from 'node:tls'
+import tls, { type SecureContext, type TLSSocket } from 'node:tls'
 import { once } from 'node:events'
 import { plainAddress } from '../kit/address.ts'
 import { day_ms, second_ms } from '../kit/clock.ts'
@@ -18,6 +18,8 @@ export interface TlsServerParts {
   /** Proxies whose connections stand for those of many people. */
   readonly trusted: BlockList
   onConnection(socket: TLSSocket): void
+  /** The certificate for a name of its own; undefined: the one for all others. */
+  contextOf?(name: string): SecureContext | undefined
   readonly log: Log
 }
 
@@ -45,6 +47,7 @@ export async function listenTls(parts: TlsServerParts): Promise<TlsServer> {
   const secure = tls.createServer({
     ALPNProtocols: ['http/1.1'],
     handshakeTimeout: handshake_ms,
+    SNICallback: (name, done) => done(null, parts.contextOf?.(name)),
     ...secureOptions,
   })
   const rotating = setInterval(() => secure.setTicketKeys(randomBytes(ticketKey_bytes)), day_ms)

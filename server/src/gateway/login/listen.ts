@@ -34,6 +34,8 @@ import {
 } from './browser.ts'
 
 export interface GatewayParts extends SshClientParts {
+  /** Sessions are here while they are open. */
+  open: Map<string, OpenSession>
   listen: { readonly host: string; readonly port: number }
   idle_ms: number
   recording: Recording
@@ -83,8 +85,7 @@ const leavingSentence =
   'The server is stopping. Your session goes on: log in again in a moment to continue it.'
 
 export async function startGateway(parts: GatewayParts): Promise<Gateway> {
-  const { log } = parts
-  const open = new Map<string, OpenSession>()
+  const { log, open } = parts
   const served = new Set<Promise<void>>()
   /** One for each connection that has not logged in; `stop` aborts them. */
   const unauthenticated = new Set<AbortController>()

@@ -1,0 +1,230 @@
+// The door of services: every request whose Host is below the services domain comes here and nowhere else.
+// In order: is it one request and for one host; who is it, and is there a service for them; may this page
+// send it; is there room. Then it goes to the device (proxy.ts).
+import http, { type IncomingMessage, type ServerResponse } from 'node:http'
+import type { Duplex } from 'node:stream'
+import { serviceLimits as limits, type Limit } from '@hawser/contract/limits'
+import type { ServiceAddresses } from '../../domain/services/addresses.ts'
+import { neighbourhood } from '../../kit/address.ts'
+import { placesByKey } from '../../kit/concurrency.ts'
+import type { Limiter } from '../../kit/limiter.ts'
+import { isLoop, type Caller } from './headers.ts'
+import { show } from './pages.ts'
+import { passRequest, passUpgrade, type Ended, type Passing } from './proxy.ts'
+import { isFramed, signIn, type SignInParts } from './sign-in.ts'
+import type { Pass, Visits } from './visits.ts'
+
+export interface DoorParts extends SignInParts {
+  readonly addresses: ServiceAddresses
+  readonly visits: Pick<Visits, 'enter'>
+  /** The server itself speaks TLS: requests without it are sent there. */
+  readonly usesTls: boolean
+  /** Requests of people who are not signed in, by their network. */
+  readonly rate: Limiter
+  from(request: IncomingMessage): { readonly source: string; readonly secure: boolean }
+  /** Proves to the device who the person is. */
+  assertion(pass: Pass): Promise<string>
+  onError(error: unknown): void
+}
+
+export interface ServiceDoor {
+  /** Whether the request is for a service, or for a host that only services may have. */
+  owns(request: IncomingMessage): boolean
+  request(request: IncomingMessage, response: ServerResponse): void
+  isUpgrade(request: IncomingMessage): boolean
+  upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void
+}
+
+const challengePath = '/.well-known/acme-challenge/'
+
+interface Refusal {
+  readonly status: number
+  readonly message: string
+}
+
+const single = new Set([
+  'host',
+  'content-length',
+  'transfer-encoding',
+  'origin',
+  'expect',
+  'sec-websocket-key',
+])
+
+/** Requests that two readers may understand differently; Node refuses others while it parses. */
+function ambiguityOf({ rawHeaders, headers, url = '', httpVersion }: IncomingMessage): Refusal | undefined {
+  const refusal = (message: string): Refusal => ({ status: 400, message })
+  // Neither an absolute form nor an authority, whose host may differ from the Host header.
+  if (!/^\/[\x21-\x7e]*$/.test(url)) return refusal('The path of the request is not valid.')
+  const seen = new Set<string>()
+  for (let at = 0; at < rawHeaders.length; at += 2) {
+    const name = rawHeaders[at]!.toLowerCase()
+    if (!single.has(name)) continue
+    if (seen.has(name)) return refusal('The request repeats a header that may occur only once.')
+    seen.add(name)
+  }
+  const coding = headers['transfer-encoding']
+  if (
+    coding !== undefined &&
+    (!/^chunked$/i.test(coding) || httpVersion !== '1.1' || seen.has('content-length'))
+  )
+    return refusal('The length of the request is not clear.')
+  return undefined
+}
+
+/**
+ * Whether another page may not have sent this: cookies come along with requests of other services of the same
+ * site. Public services decide by themselves.
+ */
+function isForeign({ method, headers }: IncomingMessage, own: readonly string[]): boolean {
+  const site = headers['sec-fetch-site']
+  const { origin } = headers
+  if (origin !== undefined && !own.includes(origin)) return true
+  if (site === undefined || site === 'same-origin' || site === 'none') return false
+  const isLink = headers['sec-fetch-mode'] === 'navigate' && (method === 'GET' || method === 'HEAD')
+  return !isLink || isFramed({ headers } as IncomingMessage)
+}
+
+function roomFor() {
+  const people = placesByKey(limits.requests.max)
+  const sources = placesByKey(limits.requestsOfSource.max)
+  const services = placesByKey(limits.requestsOfService.max)
+  const strangers = placesByKey(limits.requestsOfStrangers.max)
+  /** Takes a place of each; a Limit: that one is full. */
+  return ({ visit, source }: Pass): Disposable | Limit => {
+    const { person, service } = visit.admitted
+    const wanted: readonly (readonly [Limit, Disposable | undefined])[] =
+      person.kind === 'user'
+        ? [[limits.requests, people(person.id)]]
+        : [
+            [limits.requestsOfSource, sources(neighbourhood(source))],
+            [limits.requestsOfService, services(service.id)],
+            [limits.requestsOfStrangers, strangers('')],
+          ]
+    const release = (): void => wanted.forEach(([, place]) => place?.[Symbol.dispose]())
+    const full = wanted.find(([, place]) => place === undefined)
+    if (!full) return { [Symbol.dispose]: release }
+    release()
+    return full[0]
+  }
+}
+
+export function serviceDoor(parts: DoorParts): ServiceDoor {
+  const { addresses, visits, onError } = parts
+  const way = signIn(parts)
+  const room = roomFor()
+
+  /** What passes, or undefined: it is answered. */
+  async function admit(
+    request: IncomingMessage,
+    response: ServerResponse,
+  ): Promise<(Passing & { place: Disposable }) | undefined> {
+    const refuse = ({ status, message }: Refusal, headers?: Record<string, string>): undefined => {
+      show(request, response, { status, message }, headers)
+    }
+    const ambiguity = ambiguityOf(request)
+    if (ambiguity) return refuse(ambiguity, { connection: 'close' })
+    if (isLoop(request)) return refuse({ status: 508, message: 'This service leads back to this server.' })
+    const { source, secure } = parts.from(request)
+    const address = addresses.labelOf(request.headers.host ?? '') ?? ''
+    const arrival = { request, response, address, secure }
+    if (parts.usesTls && !secure) {
+      const location = `${addresses.urlOf(address)}${request.url ?? '/'}`
+      return refuse({ status: 308, message: 'This service is at https.' }, { location })
+    }
+    const visitor = way.visitorOf(arrival)
+    if (visitor.kind !== 'user') {
+      const wait_s = parts.rate.take(neighbourhood(source))
+      if (wait_s > 0)
+        return refuse(
+          { status: 429, message: 'Too many requests; wait a little.' },
+          { 'retry-after': String(wait_s) },
+        )
+    }
+    const pass = await visits.enter(address, visitor, source, request.headers['user-agent'] ?? '')
+    if (response.destroyed) return undefined
+    const { method } = pass?.visit.admitted ?? {}
+    if (method !== 'public' && (await way.takes(arrival))) return undefined
+    if (!pass) {
+      way.refuse(arrival)
+      return undefined
+    }
+    const host = request.headers.host ?? ''
+    if (
+      method !== 'public' &&
+      isForeign(request, [`${secure ? 'https' : 'http'}://${host.toLowerCase()}`, addresses.urlOf(address)])
+    ) {
+      pass.visit.traffic.refused += 1
+      return refuse({ status: 403, message: 'Another page may not use this service.' })
+    }
+    const place = room(pass)
+    if ('what' in place) {
+      pass.visit.traffic.refused += 1
+      return refuse({ status: 429, message: place.message ?? 'Too many requests.' }, { 'retry-after': '1' })
+    }
+    return { pass, request, place, caller: { source, secure, host, user: await userOf(pass) } }
+  }
+
+  async function userOf(pass: Pass): Promise<Caller['user']> {
+    const { service, person } = pass.visit.admitted
+    if (service.identify === 0 || person.kind !== 'user') return undefined
+    return { name: person.name, assertion: await parts.assertion(pass) }
+  }
+
+  function ending({ pass, request, place }: Passing & { place: Disposable }): Ended {
+    const { visit } = pass
+    visit.traffic.requests += 1
+    return (status, { received, sent }) => {
+      place[Symbol.dispose]()
+      visit.traffic.received += received
+      visit.traffic.sent += sent
+      if (visit.isLogged())
+        visit.record.events.add({
+          kind: 'web',
+          subject: `${request.method} ${(request.url ?? '').split('?', 1)[0]}`,
+          outcome: 'done',
+          received,
+          sent,
+          why: String(status),
+        })
+    }
+  }
+
+  function enter(
+    request: IncomingMessage,
+    response: ServerResponse,
+    pass: (passing: Passing, ended: Ended) => void,
+  ): void {
+    admit(request, response)
+      .then((passing) => {
+        if (!passing) return
+        if (response.destroyed) return passing.place[Symbol.dispose]()
+        pass(passing, ending(passing))
+      })
+      .catch((error: unknown) => {
+        onError(error)
+        show(request, response, { status: 500, message: 'The server could not pass this request on.' })
+      })
+  }
+
+  return {
+    // The ACME server's questions are for this server alone: no device may prove a name of ours.
+    owns: ({ headers, url = '' }) =>
+      addresses.labelOf(headers.host ?? '') !== undefined && !url.startsWith(challengePath),
+    request: (request, response) =>
+      enter(request, response, (passing, ended) => passRequest(passing, response, ended)),
+    isUpgrade: ({ method, headers }) => method === 'GET' && /^websocket$/i.test(headers.upgrade ?? ''),
+    upgrade(request, socket, head) {
+      socket.on('error', () => undefined)
+      const response = new http.ServerResponse(request)
+      response.assignSocket(socket as never)
+      response.shouldKeepAlive = false
+      response.once('finish', () => socket.end())
+      enter(request, response, (passing, ended) => {
+        response.removeAllListeners('finish')
+        response.detachSocket(socket as never)
+        passUpgrade(passing, socket, head, ended)
+      })
+    },
+  }
+}

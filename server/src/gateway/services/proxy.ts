@@ -1,0 +1,220 @@
+// One request on its way: parsed by Node, written anew towards the device, and the answer written anew
+// towards the browser. Nothing passes as it came before a 101. Both directions wait for each other's readers,
+// and either side may leave at any moment.
+import { createHash } from 'node:crypto'
+import http, { type IncomingMessage, type ServerResponse } from 'node:http'
+import type { Socket } from 'node:net'
+import type { Duplex } from 'node:stream'
+import { minute_ms } from '../../kit/clock.ts'
+import { towardsBrowser, towardsDevice, type Caller } from './headers.ts'
+import { hasBody, showUnreachable, statusOf } from './pages.ts'
+import { TargetUnreachable, type WhyUnreachable } from './target.ts'
+import type { Pass } from './visits.ts'
+
+/** How long a device may take to begin its answer, and a sender to send the next part. */
+const answer_ms = 2 * minute_ms
+const still_ms = minute_ms
+const longestHead_bytes = 32 * 1024
+/** Requests that may be sent again when a connection that was used before turns out to be closed. */
+const repeatable = new Set(['GET', 'HEAD', 'OPTIONS'])
+const webSocketGuid = '258EAFA5-E914-47DA-95CA-C5AB0DC85B11'
+
+export interface Passing {
+  readonly pass: Pass
+  readonly request: IncomingMessage
+  readonly caller: Caller
+}
+
+/** The end of a request, for its session and the log. */
+export type Ended = (status: number, bytes: { readonly received: number; readonly sent: number }) => void
+
+/** Towards the device, without a body. Throws for a path that cannot be sent. */
+function begin({ pass, request, caller }: Passing, more: readonly string[]): http.ClientRequest {
+  const { connections, admitted } = pass.visit
+  return http.request({
+    agent: connections,
+    method: request.method ?? 'GET',
+    path: request.url ?? '/',
+    headers: [...towardsDevice(request, admitted.service, caller), ...more],
+    maxHeaderSize: longestHead_bytes,
+  })
+}
+
+/** A stream that ends before it has carried anything may say why. */
+const whyOf = (error: unknown): WhyUnreachable =>
+  error instanceof TargetUnreachable ? error.why : ((error as Partial<TargetUnreachable>).why ?? 'broken')
+
+/** Ends with the answer, or with either side. */
+export function passRequest(passing: Passing, response: ServerResponse, ended: Ended): void {
+  const { pass, request, caller } = passing
+  const bytes = { received: 0, sent: 0 }
+  const body = hasBody(request)
+  let status = 499
+  let upstream: http.ClientRequest | undefined
+  let late: NodeJS.Timeout | undefined
+  const wait = (time_ms: number, why: WhyUnreachable): void => {
+    clearTimeout(late)
+    late = setTimeout(() => fail(why), time_ms)
+  }
+  const exchange = { cut: () => void (upstream?.destroy(), response.destroy()) }
+  pass.exchanges.add(exchange)
+  response.once('close', () => {
+    clearTimeout(late)
+    pass.exchanges.delete(exchange)
+    upstream?.destroy()
+    ended(status, bytes)
+  })
+
+  function fail(why: WhyUnreachable): void {
+    clearTimeout(late)
+    upstream?.destroy()
+    if (!response.headersSent) status = statusOf(why)
+    showUnreachable(request, response, why)
+  }
+
+  function answer(answered: IncomingMessage): void {
+    clearTimeout(late)
+    status = answered.statusCode ?? 502
+    const headers = towardsBrowser(answered, pass.visit.admitted.service, caller)
+    if (!request.complete && body) headers.push('Connection', 'close')
+    response.writeHead(status, headers)
+    // Without it a stream of events begins with its first event.
+    response.flushHeaders()
+    answered.on('data', (chunk: Buffer) => {
+      bytes.sent += chunk.length
+      if (!response.write(chunk)) answered.pause()
+    })
+    response.on('drain', () => answered.resume())
+    answered.once('end', () => response.end())
+    answered.once('error', () => response.destroy())
+    answered.once('aborted', () => response.destroy())
+  }
+
+  function send(isAgain: boolean): void {
+    const lengths = request.headers['content-length']
+    const framing = !body
+      ? []
+      : request.headers['transfer-encoding'] === undefined && lengths !== undefined
+        ? []
+        : ['Transfer-Encoding', 'chunked']
+    const expects = request.headers.expect === undefined ? [] : ['Expect', '100-continue']
+    const sent = (upstream = begin(passing, [...framing, ...expects]))
+    wait(answer_ms, 'slow')
+    sent.once('response', answer)
+    sent.once('continue', () => response.writeContinue())
+    sent.once('error', (error: NodeJS.ErrnoException) => {
+      if (upstream !== sent || response.destroyed) return
+      const isStale = sent.reusedSocket && !isAgain && !body && repeatable.has(request.method ?? '')
+      if (isStale && !response.headersSent) send(true)
+      else if (response.headersSent) response.destroy()
+      else fail(whyOf(error))
+    })
+    // No upgrade was asked for.
+    sent.once('upgrade', (_, socket) => socket.destroy())
+    if (!body) return void sent.end()
+    request.on('data', (chunk: Buffer) => {
+      bytes.received += chunk.length
+      if (!response.headersSent) wait(answer_ms, 'slow')
+      if (!sent.write(chunk)) request.pause()
+    })
+    sent.on('drain', () => request.resume())
+    request.once('end', () => sent.end())
+    watchSender(request, response)
+    if (expects.length > 0) sent.flushHeaders()
+  }
+
+  send(false)
+}
+
+/** Gives up on a sender of whom nothing comes although it is read. */
+function watchSender(request: IncomingMessage, response: ServerResponse): void {
+  let moved_at = performance.now()
+  const timer = setInterval(() => {
+    if (request.complete) return clearInterval(timer)
+    if (request.isPaused()) moved_at = performance.now()
+    if (performance.now() - moved_at > still_ms) response.destroy()
+  }, still_ms / 4).unref()
+  request.on('data', () => void (moved_at = performance.now()))
+  response.once('close', () => clearInterval(timer))
+}
+
+/** Ends with the WebSocket. A refusal of the device is answered like any request. */
+export function passUpgrade(passing: Passing, socket: Duplex, head: Buffer, ended: Ended): void {
+  const { pass, request, caller } = passing
+  const bytes = { received: 0, sent: 0 }
+  let status = 499
+  const response = new http.ServerResponse(request)
+  response.assignSocket(socket as never)
+  response.shouldKeepAlive = false
+  const upstream = begin(passing, ['Connection', 'Upgrade', 'Upgrade', 'websocket'])
+  const late = setTimeout(() => fail('slow'), answer_ms)
+  const exchange = { cut: () => void (upstream.destroy(), socket.destroy()) }
+  pass.exchanges.add(exchange)
+  socket.once('close', () => {
+    clearTimeout(late)
+    pass.exchanges.delete(exchange)
+    upstream.destroy()
+    ended(status, bytes)
+  })
+
+  function fail(why: WhyUnreachable): void {
+    clearTimeout(late)
+    upstream.destroy()
+    status = statusOf(why)
+    showUnreachable(request, response, why)
+    response.once('finish', () => socket.end())
+  }
+
+  upstream.once('error', (error) => void (socket.destroyed || fail(whyOf(error))))
+  upstream.once('response', (answered) => {
+    clearTimeout(late)
+    status = answered.statusCode ?? 502
+    response.writeHead(status, towardsBrowser(answered, pass.visit.admitted.service, caller))
+    answered.on('data', (chunk: Buffer) => void (bytes.sent += chunk.length))
+    answered.once('aborted', () => socket.destroy())
+    answered.pipe(response)
+    response.once('finish', () => socket.end())
+  })
+  upstream.once('upgrade', (answered, far, farHead) => {
+    clearTimeout(late)
+    if (!isAccepted(request, answered)) {
+      far.destroy()
+      return fail('broken')
+    }
+    status = 101
+    response.detachSocket(socket as never)
+    const headers = towardsBrowser(answered, pass.visit.admitted.service, caller)
+    const lines = ['HTTP/1.1 101 Switching Protocols', 'Connection: Upgrade', 'Upgrade: websocket']
+    for (let at = 0; at < headers.length; at += 2) lines.push(`${headers[at]}: ${headers[at + 1]}`)
+    socket.write(Buffer.concat([Buffer.from(`${lines.join('\r\n')}\r\n\r\n`, 'latin1'), farHead]))
+    far.write(head)
+    join(socket, far, bytes)
+  })
+  upstream.end()
+}
+
+/** RFC 6455: the device has understood the handshake, and does not take it for something else. */
+function isAccepted({ headers }: IncomingMessage, answered: IncomingMessage): boolean {
+  const key = headers['sec-websocket-key'] ?? ''
+  const expected = createHash('sha1').update(`${key}${webSocketGuid}`).digest('base64')
+  return (
+    /^websocket$/i.test(answered.headers.upgrade ?? '') &&
+    answered.headers['sec-websocket-accept'] === expected
+  )
+}
+
+/** Either end of a WebSocket ends the other. */
+function join(near: Duplex, far: Duplex, bytes: { received: number; sent: number }): void {
+  // Silence is no reason to end it; TCP notices a browser that is gone.
+  if ('setTimeout' in near) (near as Socket).setTimeout(0).setKeepAlive(true, minute_ms)
+  near.on('data', (chunk: Buffer) => void (bytes.received += chunk.length))
+  far.on('data', (chunk: Buffer) => void (bytes.sent += chunk.length))
+  for (const [one, other] of [
+    [near, far],
+    [far, near],
+  ] as const) {
+    one.pipe(other)
+    one.on('error', () => undefined)
+    one.once('close', () => other.destroy())
+  }
+}

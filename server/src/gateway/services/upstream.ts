@@ -1,0 +1,53 @@
+// Node's own pool of connections for HTTP, over streams to a device instead of sockets. A connection is used
+// again for the next request; one that the device closes, or on which it says something unasked, is gone.
+import http from 'node:http'
+import type { Duplex } from 'node:stream'
+
+/** Browsers open six connections for a page, and WebSockets leave the pool. */
+const mostConnections = 32
+const mostIdle = 8
+const idle_ms = 60_000
+
+type Settle = (error: Error | null, stream: Duplex) => void
+
+export function upstreamAgent(dial: () => Promise<Duplex>): http.Agent {
+  return new StreamAgent(dial)
+}
+
+class StreamAgent extends http.Agent {
+  readonly #dial: () => Promise<Duplex>
+  readonly #idle = new WeakMap<Duplex, NodeJS.Timeout>()
+
+  constructor(dial: () => Promise<Duplex>) {
+    super({ keepAlive: true, maxSockets: mostConnections, maxFreeSockets: mostIdle })
+    this.#dial = dial
+  }
+
+  override createConnection(_: http.ClientRequestArgs, settle: Settle): undefined {
+    this.#dial().then(
+      (stream) => {
+        // A half-open connection takes no further request.
+        stream.once('end', () => void (stream.writableEnded || stream.end()))
+        stream.once('close', () => clearTimeout(this.#idle.get(stream)))
+        stream.on('error', () => undefined)
+        // Node's pool calls it for sockets.
+        if (!('ref' in stream)) Object.assign(stream, { ref: () => undefined })
+        settle(null, stream)
+      },
+      (error: Error) => settle(error, undefined as never),
+    )
+    return undefined
+  }
+
+  /** A stream is no socket: Node's own version would set options of one. */
+  override keepSocketAlive(stream: Duplex): boolean {
+    if (stream.destroyed || stream.readableEnded || stream.writableEnded) return false
+    this.#idle.set(stream, setTimeout(() => stream.destroy(), idle_ms).unref())
+    return true
+  }
+
+  override reuseSocket(stream: Duplex, request: http.ClientRequest): void {
+    clearTimeout(this.#idle.get(stream))
+    super.reuseSocket(stream, request)
+  }
+}

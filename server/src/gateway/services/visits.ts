@@ -1,0 +1,262 @@
+// Visits: who has a service open. A visit is a session of the type `web`, of one sign-in of a person, or of
+// all who came without one; it ends after a quarter of an hour of quiet. It is in the table of open sessions,
+// so that whatever ends a session ends it. Whether a browser may use the service is decided when it comes,
+// again after a while, and at once when news say that something changed; what may no longer be is cut off.
+import type http from 'node:http'
+import { hash } from 'node:crypto'
+import type { SessionMethod, WebTraffic } from '@hawser/contract/sessions'
+import type { Admitted, ServiceAccess, Visitor } from '../../domain/access/service-access.ts'
+import type { LiveSession, LiveSessions } from '../../domain/sessions/live-sessions.ts'
+import type { OpenSession } from '../../domain/sessions/revocation.ts'
+import { hostAndPort } from '../../kit/address.ts'
+import { BoundedMap } from '../../kit/bounded-map.ts'
+import { minute_ms, second_ms, type Clock } from '../../kit/clock.ts'
+
+/** A request or a WebSocket on its way. */
+export interface Exchange {
+  cut(): void
+}
+
+export interface Visit {
+  readonly key: string
+  admitted: Admitted
+  readonly record: LiveSession
+  readonly traffic: { -readonly [K in keyof WebTraffic]: WebTraffic[K] }
+  /** Connections to the device that requests use again; of nobody else. */
+  readonly connections: http.Agent
+  /** Whether requests are logged. */
+  isLogged(): boolean
+}
+
+/** What a browser has shown: the same cookie from the same address. */
+export interface Pass {
+  readonly address: string
+  readonly visitor: Visitor
+  readonly source: string
+  readonly visit: Visit
+  admitted_at: number
+  readonly exchanges: Set<Exchange>
+}
+
+export interface VisitParts {
+  readonly access: ServiceAccess
+  readonly sessions: Pick<LiveSessions, 'begin'>
+  readonly open: Map<string, OpenSession>
+  connections(visit: () => Admitted): http.Agent
+  newId(): string
+  readonly clock: Clock
+}
+
+const quiet_ms = 15 * minute_ms
+const again_ms = 30 * second_ms
+const look_ms = second_ms
+/** Further ones are judged again with each request. */
+const mostPasses = 20_000
+
+type OpenVisit = Visit & { readonly passes: Set<Pass>; used_at: number; written: number }
+
+export function visits(parts: VisitParts) {
+  const passes = new BoundedMap<string, Pass>(mostPasses)
+  const all = new Map<string, OpenVisit>()
+  const opening = new Map<string, Promise<OpenVisit>>()
+
+  function end(visit: OpenVisit): void {
+    if (all.get(visit.key) !== visit) return
+    all.delete(visit.key)
+    parts.open.delete(visit.record.uid)
+    for (const pass of visit.passes) drop(pass)
+    visit.connections.destroy()
+    note(visit)
+    visit.record.finish()
+  }
+
+  function drop(pass: Pass): void {
+    const visit = pass.visit as OpenVisit
+    visit.passes.delete(pass)
+    const key = keyOf(pass)
+    if (passes.get(key) === pass) passes.delete(key)
+    for (const exchange of pass.exchanges) exchange.cut()
+  }
+
+  function note(visit: OpenVisit): void {
+    const { requests, refused, received, sent } = visit.traffic
+    const sum = requests + refused + received + sent
+    if (sum === visit.written) return
+    visit.written = sum
+    visit.record.note({ web: { ...visit.traffic } })
+  }
+
+  async function begin(key: string, admitted: Admitted, source: string, client: string): Promise<OpenVisit> {
+    const { service, device, person, method } = admitted
+    const traffic = {
+      service: service.id,
+      name: service.name,
+      target: hostAndPort(service),
+      requests: 0,
+      refused: 0,
+      received: 0,
+      sent: 0,
+    }
+    const record = await parts.sessions.begin({
+      uid: parts.newId(),
+      tenant_id: service.tenant_id,
+      device_uid: device.uid,
+      username: '',
+      ip_address: source,
+      person,
+      via: 'browser',
+      method: method satisfies SessionMethod,
+      client,
+      web: { ...traffic },
+    })
+    const visit: OpenVisit = {
+      key,
+      admitted,
+      record,
+      traffic,
+      connections: parts.connections(() => visit.admitted),
+      passes: new Set(),
+      used_at: performance.now(),
+      written: 0,
+      isLogged: () => visit.admitted.namespace.log_web_requests === 1,
+    }
+    all.set(key, visit)
+    parts.open.set(record.uid, {
+      uid: record.uid,
+      tenant_id: service.tenant_id,
+      device_uid: device.uid,
+      person,
+      end: () => end(visit),
+      record: () => undefined,
+      restrict: (policy) => void (policy.services() !== undefined && end(visit)),
+    })
+    return visit
+  }
+
+  async function visitFor(
+    admitted: Admitted,
+    visitor: Visitor,
+    source: string,
+    client: string,
+  ): Promise<OpenVisit> {
+    const who =
+      visitor.kind === 'user' ? `${visitor.user_id} ${visitor.token_id.split('.', 1)[0]}` : admitted.method
+    const key = `${admitted.service.id} ${admitted.method === 'sign-in' ? who : admitted.method}`
+    const known = all.get(key)
+    if (known) {
+      known.admitted = admitted
+      return known
+    }
+    const begun = opening.get(key) ?? begin(key, admitted, source, client).finally(() => opening.delete(key))
+    opening.set(key, begun)
+    return begun
+  }
+
+  /** Judges again; what is no longer allowed is cut off. */
+  async function recheck(visit: OpenVisit): Promise<void> {
+    let isAdmitted = false
+    for (const pass of [...visit.passes].toSorted((a, b) => b.exchanges.size - a.exchanges.size)) {
+      // Whoever has nothing open is judged when they come again; one of them says whether the visit may stay.
+      if (pass.exchanges.size === 0 && isAdmitted) {
+        drop(pass)
+        continue
+      }
+      const admitted = await parts.access.admit(pass.address, pass.visitor, pass.source)
+      if (!admitted) drop(pass)
+      else {
+        // Connections to another target are of no use.
+        if (targetOf(admitted) !== targetOf(visit.admitted)) visit.connections.destroy()
+        visit.admitted = admitted
+        pass.admitted_at = performance.now()
+        isAdmitted = true
+      }
+    }
+    if (!isAdmitted) end(visit)
+  }
+
+  function look(visit: OpenVisit): void {
+    const now = performance.now()
+    note(visit)
+    for (const pass of visit.passes) {
+      if (pass.exchanges.size > 0) visit.used_at = now
+      // It had to give way to newer ones.
+      else if (passes.get(keyOf(pass)) !== pass) visit.passes.delete(pass)
+    }
+    const { expires_at } = visit.admitted.service
+    const isOver = expires_at !== null && Date.parse(expires_at) <= parts.clock.now()
+    if (isOver || now - visit.used_at > quiet_ms) end(visit)
+  }
+
+  const looking = setInterval(() => all.forEach(look), look_ms).unref()
+
+  return {
+    /** Undefined: there is nothing for this visitor. */
+    async enter(
+      address: string,
+      visitor: Visitor,
+      source: string,
+      client: string,
+    ): Promise<Pass | undefined> {
+      const key = keyOf({ address, visitor, source })
+      const known = passes.get(key)
+      const now = performance.now()
+      if (known && now - known.admitted_at < again_ms) {
+        ;(known.visit as OpenVisit).used_at = now
+        return known
+      }
+      const admitted = await parts.access.admit(address, visitor, source)
+      if (!admitted) {
+        if (known) drop(known)
+        return undefined
+      }
+      const visit = await visitFor(admitted, visitor, source, client)
+      visit.used_at = now
+      // Another request may have been quicker.
+      const present = passes.get(key)
+      if (present?.visit === visit) {
+        present.admitted_at = now
+        return present
+      }
+      const pass: Pass = { address, visitor, source, visit, admitted_at: now, exchanges: new Set() }
+      visit.passes.add(pass)
+      passes.set(key, pass)
+      return pass
+    },
+    /** Something changed: for people with this property, at services with this one. */
+    async recheck(
+      concerns: (about: {
+        readonly user_id: string
+        readonly tenant_id: string
+        readonly service: string
+      }) => boolean,
+    ): Promise<void> {
+      const concerned = [...all.values()].filter(({ admitted: { service, person } }) =>
+        concerns({ user_id: person.id, tenant_id: service.tenant_id, service: service.id }),
+      )
+      await Promise.all(concerned.map(async (visit) => recheck(visit)))
+    },
+    get size() {
+      return all.size
+    },
+    [Symbol.dispose]() {
+      clearInterval(looking)
+      for (const visit of all.values()) end(visit)
+    },
+  }
+}
+
+export type Visits = ReturnType<typeof visits>
+
+const targetOf = ({
+  service: { host, port, scheme, certificate, tls_name, pinned, username },
+}: Admitted): string => [host, port, scheme, certificate, tls_name, pinned, username].join(' ')
+
+const keyOf = ({ address, visitor, source }: Pick<Pass, 'address' | 'visitor' | 'source'>): string => {
+  const who =
+    visitor.kind === 'user'
+      ? `${visitor.user_id} ${visitor.epoch} ${visitor.token_id}`
+      : visitor.kind === 'link'
+        ? visitor.link_hash
+        : ''
+  return hash('sha256', `${address}\n${source}\n${who}`, 'base64')
+}
