@@ -5,7 +5,7 @@ import type { Context } from './context.ts'
 import { CliError, usageCode } from './errors.ts'
 
 /** The source of completions for a word: names of this kind on the server, or files. */
-export type NameSource = 'device' | 'session' | 'namespace' | 'tag' | 'file'
+export type NameSource = 'device' | 'session' | 'namespace' | 'service' | 'page' | 'tag' | 'file'
 
 export interface Argument {
   readonly name: string
@@ -20,6 +20,8 @@ export interface Argument {
 export interface Option {
   readonly name: string
   readonly short?: string
+  /** Another name that also works; help does not list it. */
+  readonly also?: string | undefined
   /** The name of its value. Absent: the option is a flag, and `--no-…` switches it off. */
   readonly value?: string
   readonly doc: string
@@ -92,7 +94,7 @@ export function parse(options: readonly Option[], words: readonly string[]): Par
       continue
     }
     const [, name = word, text] = /^([^=]+)=([^]*)$/.exec(word) ?? []
-    const option = known.find((one) => name === `--${one.name}` || name === `-${one.short}`)
+    const option = known.find((one) => isSpelled(one, name))
     if (option?.value !== undefined) {
       if (text === undefined) i += 1
       const value = text ?? words[i]
@@ -151,6 +153,14 @@ export function wholeNumber(
   if (!/^\d{1,6}$/.test(text) || number < least || number > most)
     throw new CliError(`--${option} must be a whole number from ${least} to ${most}, not ${text}.`, usageCode)
   return number
+}
+
+export function isSpelled({ name, short, also }: Option, word: string | undefined): boolean {
+  return (
+    word === `--${name}` ||
+    (short !== undefined && word === `-${short}`) ||
+    (also !== undefined && word === `--${also}`)
+  )
 }
 
 export function usageOf({ words, arguments: wanted = [], options = [], raw }: Command): string {

@@ -4,11 +4,11 @@
 // that are special in a shell are left out.
 import { client, type Client } from '@hawser/contract/client'
 import { nouns } from '@hawser/contract/openapi'
-import { globalOptions, type Command, type NameSource, type Option } from './command.ts'
+import { globalOptions, isSpelled, type Command, type NameSource, type Option } from './command.ts'
 import { kebab } from './generated-commands.ts'
 import type { Context } from './context.ts'
 import { aliases } from './help.ts'
-import { byName, filterOf, property } from './resolve.ts'
+import { byName, filterOf, findDevice, property } from './resolve.ts'
 
 export interface Candidate {
   readonly word: string
@@ -16,7 +16,7 @@ export interface Candidate {
 }
 
 const timeout_ms = 2000
-const plainName = /^[\p{L}\p{N}_.@:+,=-]+$/u
+const plainName = /^[\p{L}\p{N}_.@:/+,=-]+$/u
 
 /** Commands of the server's program. */
 const serverCommands: readonly Candidate[] = [
@@ -87,8 +87,6 @@ async function ofCommand(
   return names(place?.completes, current, context)
 }
 
-const isSpelled = ({ name, short }: Option, word: string | undefined): boolean =>
-  word === `--${name}` || (short !== undefined && word === `-${short}`)
 const options = (known: readonly Option[]): Candidate[] =>
   known.map(({ name, doc }) => ({ word: `--${name}`, doc }))
 
@@ -123,10 +121,9 @@ async function names(
   }
 }
 
-const fromServer: Record<
-  Exclude<NameSource, 'file'>,
-  (api: Client, current: string, signal: AbortSignal, behind: string) => Promise<Candidate[]>
-> = {
+type Source = (api: Client, current: string, signal: AbortSignal, behind: string) => Promise<Candidate[]>
+
+const fromServer: Record<Exclude<NameSource, 'file'>, Source> = {
   async device(api, current, signal, behind) {
     // Keep a leading `user@`.
     const [user = '', part = ''] = /^(.*@)?(.*)$/.exec(current)?.slice(1) ?? []
@@ -139,6 +136,24 @@ const fromServer: Record<
       word: `${user}${name}${behind}`,
       doc: status === 'accepted' ? (online ? 'online' : 'offline') : status,
     }))
+  },
+  async service(api, _, signal) {
+    const { body } = await api.services.list({ query: { per_page: 100 }, signal })
+    return body.map(({ device_name, name, host, port }) => ({
+      word: `${device_name}/${name}`,
+      doc: `${host}:${port}`,
+    }))
+  },
+  /** Behind `device:` its listening ports, behind `device/` its services, else devices. */
+  async page(api, current, signal, behind) {
+    const [, before, name] = /^((?:.*@)?([^:/]+):)\d*$/.exec(current) ?? []
+    if (before === undefined || name === undefined)
+      return fromServer[current.includes('/') ? 'service' : 'device'](api, current, signal, behind)
+    const { uid } = await findDevice(api, name)
+    const { body } = await api.services.scan({ params: { uid }, signal })
+    // A program that listens on several addresses has one line.
+    const ports = new Map(body.ports.map(({ port, program }) => [port, program]))
+    return [...ports].map(([port, doc]) => ({ word: `${before}${port}`, doc }))
   },
   async session(api, _, signal) {
     const { body } = await api.sessions.list({ query: { per_page: 20 }, signal })

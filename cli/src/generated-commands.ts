@@ -7,7 +7,7 @@ import { readFileSync } from 'node:fs'
 import { operations, type NamedOperation } from '@hawser/contract'
 import { defined } from '@hawser/contract/defined'
 import { ApiError, call, client, type ClientOptions, type RawInput } from '@hawser/contract/client'
-import { DeviceUid, NotAfter, NotBefore, SessionUid, TenantId } from '@hawser/contract/fields'
+import { DeviceUid, NotAfter, NotBefore, patterns, SessionUid, TenantId } from '@hawser/contract/fields'
 import { accessSentence, rulesOf, type Schema } from '@hawser/contract/openapi'
 import { promptSecret, readInput } from './prompt.ts'
 import type { Argument, Command, ParsedArgs, NameSource, Option } from './command.ts'
@@ -22,6 +22,7 @@ import {
   findKey,
   findMember,
   findNamespace,
+  findService,
   findSession,
 } from './resolve.ts'
 import { safeText, screenFilter } from './safe-text.ts'
@@ -32,6 +33,7 @@ type Kind =
   | 'session'
   | 'namespace'
   | 'member'
+  | 'service'
   | 'public key'
   | 'enrolment key'
   | 'audit stream'
@@ -39,6 +41,8 @@ type Kind =
 
 interface Field {
   readonly option: string
+  /** The option as the field is called, if it has a shorter name. */
+  readonly also?: string | undefined
   readonly path: readonly string[]
   readonly schema: Schema
   readonly required: boolean
@@ -183,6 +187,8 @@ async function idOf(
   tenant = '',
 ): Promise<string> {
   const api = client(options)
+  if (kind === 'service')
+    return new RegExp(patterns.uuid).test(text) ? text : (await findService(api, text)).id
   if (kind === 'device') return /^[0-9a-f]{64}$/.test(text) ? text : (await findDevice(api, text)).uid
   if (kind === 'session') return (await findSession(api, text)).uid
   if (kind === 'namespace') return (await findNamespace(api, text)).tenant_id
@@ -266,9 +272,13 @@ function valueOf(field: Field, schema: Schema, text: string): unknown {
   try {
     return JSON.parse(text) as unknown
   } catch {
-    return wrong('JSON')
+    return isNullableText(schema) ? text : wrong('JSON')
   }
 }
+
+/** Text, or `null` for none. */
+const isNullableText = ({ anyOf = [] }: Schema): boolean =>
+  anyOf.length === 2 && ['null', 'string'].every((type) => anyOf.some((one) => one.type === type))
 
 /** Whether a value needs no JSON syntax: strings, numbers, booleans and choices. */
 function isPlain(schema: Schema | undefined): boolean {
@@ -291,7 +301,10 @@ function fieldsIn(schema: Schema | undefined, path: readonly string[] = [], requ
     return branches.flatMap((branch) => fieldsIn(branch, path, required && branches.length === 1))
   if (!schema.properties) {
     if (path.length === 0) return []
-    return [{ option: path.map(kebab).join('-'), path, schema, required, kind: kindOf('', '', schema, '') }]
+    const [option, kind] = [path.map(kebab).join('-'), kindOf('', '', schema, '')]
+    if (kind === 'device' && option === 'device-uid')
+      return [{ option: 'device', also: option, path, schema, required, kind }]
+    return [{ option, path, schema, required, kind }]
   }
   const must = new Set(schema.required)
   return Object.entries(schema.properties).flatMap(([name, inner]) =>
@@ -305,14 +318,18 @@ function optionOf(field: Field): Option {
   const many = leaf !== schema
   const choices = leaf.enum?.map(String)
   const fallback = schema['default'] === undefined ? '' : `; default: ${JSON.stringify(schema['default'])}`
-  const doc = [docOf(schema, field.kind), field.required ? '(required)' : '', many ? '(may be repeated)' : '']
+  const doc = [
+    docOf(schema, field.kind),
+    isNullableText(schema) ? '(null: none)' : '',
+    field.required ? '(required)' : '',
+    many ? '(may be repeated)' : '',
+  ]
     .filter(Boolean)
     .join(' ')
   return {
     name: field.option,
-    ...(schema.type === 'boolean'
-      ? {}
-      : { value: field.kind ?? (isPlain(leaf) ? (leaf.type === 'integer' ? 'number' : 'text') : 'json') }),
+    also: field.also,
+    ...(schema.type === 'boolean' ? {} : { value: field.kind ?? valueName(leaf) }),
     doc: `${doc || 'see the reference'}${isSecret(field) ? '; - prompts for it' : ''}${fallback}`,
     many,
     choices,
@@ -320,10 +337,16 @@ function optionOf(field: Field): Option {
   }
 }
 
+function valueName(schema: Schema): string {
+  if (schema.type === 'integer') return 'number'
+  return isPlain(schema) || isNullableText(schema) ? 'text' : 'json'
+}
+
 function docOf(schema: Schema, kind: Kind | undefined): string {
   if (kind === 'device') return 'a device: its name, or its uid or the start of it'
   if (kind === 'session') return 'a session: its uid or the start of it, or `last`'
   if (kind === 'namespace') return 'a namespace: its name or its id'
+  if (kind === 'service') return 'a service: its name, or device/name, or its id'
   if (kind === 'member') return 'a member: the username or the id'
   if (kind === 'public key' || kind === 'enrolment key')
     return 'a key: its name or its fingerprint, SHA-256 or MD5'
@@ -337,7 +360,8 @@ function docOf(schema: Schema, kind: Kind | undefined): string {
 }
 
 function nameable(kind: Kind | undefined): NameSource | undefined {
-  return kind === 'device' || kind === 'session' || kind === 'namespace' ? kind : undefined
+  const named = ['device', 'session', 'namespace', 'service'] as const
+  return named.find((one) => one === kind)
 }
 
 function kindOf(noun: string, name: string, schema: Schema, path: string): Kind | undefined {
@@ -351,6 +375,7 @@ function kindOf(noun: string, name: string, schema: Schema, path: string): Kind 
   if (noun === 'publicKeys' && name === 'fingerprint') return 'public key'
   if (noun === 'enrolmentKeys' && name === 'fingerprint') return 'enrolment key'
   if (noun === 'auditStreams' && name === 'uid') return 'audit stream'
+  if (noun === 'services' && name === 'id') return 'service'
   return noun === 'namespaces' && name === 'uid' && path.includes('/members/') ? 'member' : undefined
 }
 

@@ -10,6 +10,7 @@ export const aliases: Readonly<Record<string, string>> = {
   keys: 'public-keys',
   device: 'devices',
   session: 'sessions',
+  service: 'services',
   namespace: 'namespaces',
   tag: 'tags',
 }

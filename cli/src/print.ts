@@ -44,6 +44,8 @@ export const columnsOf: Readonly<Record<string, readonly string[]>> = {
   'auditStreams.deadLetters': ['id', 'from_seq', 'to_seq', 'reason', 'queued', 'at', 'error'],
   invitations: ['email', 'role', 'invited_by', 'sent_at', 'expires_at', 'id'],
   signIns: ['client', 'source', 'created_at', 'used_at', 'used_from', 'current', 'id'],
+  services: ['name', 'device_name', 'scheme', 'host', 'port', 'audience', 'url'],
+  webEndpoints: ['full_address', 'device.name', 'host', 'port', 'ttl', 'address'],
   announcements: ['date', 'title', 'uuid'],
 }
 

@@ -1,10 +1,12 @@
 // Resolves names to ids: a device by its name, its uid or a prefix of it; a session by a prefix of its uid,
-// or `last`; a namespace by its name; a member by the username. A name that fits several objects is an error.
+// or `last`; a namespace by its name; a member by the username; a service by its name. A name that fits
+// several objects is an error.
 import type { Client } from '@hawser/contract/client'
 import { defined } from '@hawser/contract/defined'
 import type { Device, DeviceStatus } from '@hawser/contract/devices'
 import { patterns } from '@hawser/contract/fields'
 import { encodeFilter, type FilterElement } from '@hawser/contract/filters'
+import type { Service } from '@hawser/contract/services'
 import type { Session } from '@hawser/contract/sessions'
 import { CliError, notFoundCode, usageCode } from './errors.ts'
 import { safeText } from './safe-text.ts'
@@ -125,6 +127,27 @@ export async function findSession(api: Client, text: string): Promise<Session> {
   throw new CliError(`There is no session ${text} here; \`hawser sessions list\` shows them.`, notFoundCode)
 }
 
+/** By its id, its name, or `device/name`. */
+export async function findService(api: Client, text: string): Promise<Service> {
+  if (new RegExp(patterns.uuid).test(text)) return (await api.services.get({ params: { id: text } })).body
+  const all = await everyPage((query) => api.services.list({ query }))
+  const called = (name: string): Service[] =>
+    all.filter((service) => service.name.toLowerCase() === name.toLowerCase())
+  const slash = text.indexOf('/')
+  let found = called(text)
+  if (found.length === 0 && slash > 0) {
+    const { uid } = await findDevice(api, text.slice(0, slash))
+    found = called(text.slice(slash + 1)).filter(({ device_uid }) => device_uid === uid)
+  }
+  return only(
+    found,
+    `service ${safeText(text)}`,
+    'hawser services list',
+    ({ id, device_name }) => `${id} (${safeText(device_name)})`,
+    'id',
+  )
+}
+
 export async function findNamespace(api: Client, text: string): Promise<{ tenant_id: string; name: string }> {
   if (new RegExp(patterns.uuid).test(text)) return { tenant_id: text, name: text }
   const mine = await everyPage((query) => api.namespaces.list({ query }))
@@ -176,12 +199,12 @@ export async function findMember(api: Client, tenant: string, text: string): Pro
   return only(found, `member ${safeText(text)}`, `hawser namespaces get ${tenant}`, ({ id }) => id).id
 }
 
-function only<T>(found: readonly T[], what: string, list: string, spell: (one: T) => string): T {
+function only<T>(found: readonly T[], what: string, list: string, spell: (one: T) => string, id = 'uid'): T {
   const [first, ...others] = found
   if (!first) throw new CliError(`There is no ${what}; \`${list}\` shows them.`, notFoundCode)
   if (others.length > 0)
     throw new CliError(
-      `There are several: ${what} could be ${found.map(spell).join(' or ')}. Name it by its uid.`,
+      `There are several: ${what} could be ${found.map(spell).join(' or ')}. Name it by its ${id}.`,
       notFoundCode,
     )
   return first

@@ -16,6 +16,7 @@ import { play } from './play.ts'
 import { run } from './run.ts'
 import { attach, forward, scp, ssh } from './ssh.ts'
 import { search } from './search.ts'
+import { open, serviceCommands } from './services.ts'
 import { sessionEvents } from './session-events.ts'
 import { shortcutCommands } from './shortcuts.ts'
 import { timeline } from './timeline.ts'
@@ -30,6 +31,7 @@ export function handWrittenCommands(): Command[] {
     ssh,
     attach,
     scp,
+    open,
     forward,
     run,
     play,
@@ -43,6 +45,7 @@ export function handWrittenCommands(): Command[] {
     sessionEvents,
     invite,
     pair,
+    ...serviceCommands,
     ...agentCommands,
     ...auditCommands,
     ...peopleCommands,

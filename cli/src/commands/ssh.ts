@@ -198,12 +198,12 @@ export function forwardOf(text: string): string {
 
 export const forward: Command = {
   words: ['forward'],
-  summary: 'Forwards local ports to a device, or to hosts that it reaches, until Ctrl-C.',
+  summary: 'Forwards local TCP ports to a device, or to hosts that it reaches, until Ctrl-C.',
   arguments: [
-    target,
+    { ...target, doc: 'the login, as for `hawser ssh`: a user of the device, and the device' },
     {
       name: 'forward',
-      doc: '8080, 8080:80 or 8080:host:80: here 8080, there 80',
+      doc: '8080: the same port there; 8080:80: port 80 there; 5432:db:5432: port 5432 of the host db',
       optional: true,
       many: true,
     },
@@ -217,6 +217,10 @@ export const forward: Command = {
     },
     { name: 'socks', value: 'port', doc: 'a local SOCKS proxy that connects from the device' },
     ...keyOptions,
+  ],
+  details: [
+    'It runs ssh -N -L, and logs in as `hawser ssh` does. The exit code is that of ssh.',
+    'It is for databases and everything else that is not HTTP: `hawser open` opens web pages, without a user of the device.',
   ],
   async run(given, context) {
     const [target = '', ...here] = given.words
