@@ -25,8 +25,8 @@ const strangers = ['command-line.md', 'mfa.md']
 const metricsToken = 'a-token-for-metrics'
 
 vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 })
-const [sshPort, webPort, forwarded, back, socks, receiver] = await Promise.all(
-  Array.from({ length: 6 }, freePort),
+const [sshPort, webPort, forwarded, back, socks, receiver, httpPort] = await Promise.all(
+  Array.from({ length: 7 }, freePort),
 )
 let way: Way
 let web: readonly Server[]
@@ -35,6 +35,8 @@ let behind: Sshd
 beforeAll(async () => {
   way = await openWay({
     HAWSER_URL: '',
+    // Addresses of services name it.
+    HAWSER_HTTP: `127.0.0.1:${httpPort}`,
     HAWSER_SSH: `127.0.0.1:${sshPort}`,
     HAWSER_SSH_PUBLIC_PORT: String(sshPort),
     HAWSER_METRICS_TOKEN: metricsToken,
@@ -113,6 +115,8 @@ async function tidy(page: string): Promise<void> {
     await owner.firewall.remove({ params: { id } })
   for (const { fingerprint } of (await owner.publicKeys.list({ query: {} })).body)
     await owner.publicKeys.remove({ params: { fingerprint } })
+  for (const { id } of (await owner.services.list({ query: { per_page: 100 } })).body)
+    await owner.services.remove({ params: { id } })
   for (const { uid } of (await owner.devices.list({ query: { per_page: 100 } })).body)
     if (uid !== agent.uid) await owner.devices.remove({ params: { uid } })
   for (const { tenant_id } of (await owner.namespaces.list({ query: {} })).body)
