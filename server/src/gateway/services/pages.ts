@@ -23,7 +23,8 @@ const unreachable: Readonly<Record<WhyUnreachable, Page>> = {
   unapproved: { status: 502, message: 'The agent of the device does not trust the key of this server.' },
   unsupported: {
     status: 502,
-    message: 'The agent of the device is too old for services; update it, or name an account in the service.',
+    message:
+      'The agent of the device cannot connect by itself: name an account in the service, or update the agent.',
   },
   login: { status: 502, message: 'The device did not let the server in with the account of this service.' },
   certificate: { status: 502, message: 'The certificate of the device is not the expected one.' },
