@@ -59,6 +59,16 @@ function watchPeople(figures: Metrics, rooms: Rooms, reach: Reach): void {
   figures.counter('hawser_sessions_total', 'Sessions on devices, by what they were for.', () =>
     samplesOf('type', rooms.sessions.types),
   )
+  figures.gauge(
+    'hawser_service_requests_open',
+    'Requests and WebSockets on their way to services of devices.',
+    () => reach.services.open,
+  )
+  figures.counter(
+    'hawser_service_requests_total',
+    'Requests to services of devices, by the status of the answer.',
+    () => samplesOf('status', reach.services.requests),
+  )
   figures.counter('hawser_logins_total', 'Logins to devices by result, and why they were refused.', () => [
     ...samplesOf('method', reach.logins.accepted, { result: 'accepted', reason: '' }),
     ...samplesOf('reason', reach.logins.refused, { result: 'refused', method: '' }),

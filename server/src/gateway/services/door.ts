@@ -6,6 +6,7 @@ import type { Duplex } from 'node:stream'
 import { serviceLimits as limits, type Limit } from '@hawser/contract/limits'
 import type { ServiceAddresses } from '../../domain/services/addresses.ts'
 import { neighbourhood } from '../../kit/address.ts'
+import { Counter } from '../../kit/counter.ts'
 import { placesByKey } from '../../kit/concurrency.ts'
 import type { Limiter } from '../../kit/limiter.ts'
 import { isLoop, type Caller } from './headers.ts'
@@ -27,7 +28,14 @@ export interface DoorParts extends SignInParts {
   onError(error: unknown): void
 }
 
+/** How a request ended: by the status of its answer, or it left before there was one. */
+const results = ['1xx', '2xx', '3xx', '4xx', '5xx', 'left'] as const
+type Result = (typeof results)[number]
+
 export interface ServiceDoor {
+  /** Requests and WebSockets on their way to devices. */
+  readonly open: number
+  readonly requests: Counter<Result>
   /** Whether the request is for a service, or for a host that only services may have. */
   owns(request: IncomingMessage): boolean
   request(request: IncomingMessage, response: ServerResponse): void
@@ -113,6 +121,8 @@ export function serviceDoor(parts: DoorParts): ServiceDoor {
   const { addresses, visits, onError } = parts
   const way = signIn(parts)
   const room = roomFor()
+  const requests = new Counter(results)
+  let open = 0
 
   /** What passes, or undefined: it is answered. */
   async function admit(
@@ -174,7 +184,10 @@ export function serviceDoor(parts: DoorParts): ServiceDoor {
   function ending({ pass, request, place }: Passing & { place: Disposable }): Ended {
     const { visit } = pass
     visit.traffic.requests += 1
+    open += 1
     return (status, { received, sent }) => {
+      open -= 1
+      requests.add(results[Math.floor(status / 100) - 1] ?? 'left')
       place[Symbol.dispose]()
       visit.traffic.received += received
       visit.traffic.sent += sent
@@ -185,7 +198,7 @@ export function serviceDoor(parts: DoorParts): ServiceDoor {
           outcome: 'done',
           received,
           sent,
-          why: String(status),
+          why: status === 0 ? 'left' : String(status),
         })
     }
   }
@@ -208,6 +221,10 @@ export function serviceDoor(parts: DoorParts): ServiceDoor {
   }
 
   return {
+    requests,
+    get open() {
+      return open
+    },
     // The ACME server's questions are for this server alone: no device may prove a name of ours.
     owns: ({ headers, url = '' }) =>
       addresses.labelOf(headers.host ?? '') !== undefined && !url.startsWith(challengePath),

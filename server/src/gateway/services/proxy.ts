@@ -25,7 +25,10 @@ export interface Passing {
   readonly caller: Caller
 }
 
-/** The end of a request, for its session and the log. */
+/** The status of a request whose sender has left. */
+const left = 0
+
+/** The end of a request, for its session and the log; the status is 0 if its sender left before an answer. */
 export type Ended = (status: number, bytes: { readonly received: number; readonly sent: number }) => void
 
 /** Towards the device, without a body. Throws for a path that cannot be sent. */
@@ -49,7 +52,7 @@ export function passRequest(passing: Passing, response: ServerResponse, ended: E
   const { pass, request, caller } = passing
   const bytes = { received: 0, sent: 0 }
   const body = hasBody(request)
-  let status = 499
+  let status = left
   let upstream: http.ClientRequest | undefined
   let late: NodeJS.Timeout | undefined
   const wait = (time_ms: number, why: WhyUnreachable): void => {
@@ -142,7 +145,7 @@ function watchSender(request: IncomingMessage, response: ServerResponse): void {
 export function passUpgrade(passing: Passing, socket: Duplex, head: Buffer, ended: Ended): void {
   const { pass, request, caller } = passing
   const bytes = { received: 0, sent: 0 }
-  let status = 499
+  let status = left
   const response = new http.ServerResponse(request)
   response.assignSocket(socket as never)
   response.shouldKeepAlive = false
