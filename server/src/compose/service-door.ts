@@ -63,6 +63,8 @@ export function openServiceDoor(rooms: Rooms, tunnels: Tunnels, ssh: Ssh): Servi
       clock,
     }),
   )
+  let isStopping = false
+  opened.defer(() => void (isStopping = true))
   const failed = (err: unknown): void => log.error({ event: 'service.failed', err })
   opened.use(
     bus.hear(
@@ -75,6 +77,7 @@ export function openServiceDoor(rooms: Rooms, tunnels: Tunnels, ssh: Ssh): Servi
     addresses: rooms.serviceAddresses,
     openings: rooms.openings,
     console: url,
+    isStopping: () => isStopping,
     usesTls: tlsSource(config) !== undefined,
     visits: visiting,
     rate: limiter(clock, serviceLimits.rateOfSource),

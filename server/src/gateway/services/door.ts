@@ -3,6 +3,7 @@
 // send it; is there room. Then it goes to the device (proxy.ts).
 import http, { type IncomingMessage, type ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
+import { Failure } from '@hawser/contract/failures'
 import { serviceLimits as limits, type Limit } from '@hawser/contract/limits'
 import type { ServiceAddresses } from '../../domain/services/addresses.ts'
 import { neighbourhood } from '../../kit/address.ts'
@@ -20,6 +21,7 @@ export interface DoorParts extends SignInParts {
   readonly visits: Pick<Visits, 'enter'>
   /** The server itself speaks TLS: requests without it are sent there. */
   readonly usesTls: boolean
+  isStopping(): boolean
   /** Requests of people who are not signed in, by their network. */
   readonly rate: Limiter
   from(request: IncomingMessage): { readonly source: string; readonly secure: boolean }
@@ -134,6 +136,8 @@ export function serviceDoor(parts: DoorParts): ServiceDoor {
     }
     const ambiguity = ambiguityOf(request)
     if (ambiguity) return refuse(ambiguity, { connection: 'close' })
+    if (parts.isStopping())
+      return refuse({ status: 503, message: 'The server is stopping.' }, { 'retry-after': '5' })
     if (isLoop(request)) return refuse({ status: 508, message: 'This service leads back to this server.' })
     const { source, secure } = parts.from(request)
     const address = addresses.labelOf(request.headers.host ?? '') ?? ''
@@ -215,6 +219,7 @@ export function serviceDoor(parts: DoorParts): ServiceDoor {
         pass(passing, ending(passing))
       })
       .catch((error: unknown) => {
+        if (error instanceof Failure) return show(request, response, error)
         onError(error)
         show(request, response, { status: 500, message: 'The server could not pass this request on.' })
       })

@@ -104,13 +104,24 @@ export function towardsBrowser(
   for (let at = 0; at < rawHeaders.length; at += 2) {
     const [name, value] = [rawHeaders[at]!.toLowerCase(), rawHeaders[at + 1]!]
     if (ofConnection.has(name) || notForBrowsers.has(name) || named.has(name)) continue
+    if (name === 'cache-control' && service.audience !== 'public') continue
     sent.push(rawHeaders[at]!, name === 'location' ? own(value, service, caller) : value)
   }
+  if (service.audience !== 'public') sent.push('Cache-Control', forOne(headers['cache-control']))
   for (const cookie of headers['set-cookie'] ?? []) {
     const kept = ownCookie(cookie)
     if (kept !== undefined) sent.push('Set-Cookie', kept)
   }
   return sent
+}
+
+/** What only some may see is for no cache that others share. */
+function forOne(caching: string | undefined): string {
+  const kept = (caching ?? '')
+    .split(',')
+    .map((directive) => directive.trim())
+    .filter((directive) => directive !== '' && !/^(?:public|private|s-maxage)(?:=|$)/i.test(directive))
+  return ['private', ...kept].join(', ')
 }
 
 /** A cookie without its Domain, so that it stays with this service; undefined: it has a name of ours. */

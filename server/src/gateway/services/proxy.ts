@@ -117,7 +117,7 @@ export function passRequest(passing: Passing, response: ServerResponse, ended: E
     if (!body) return void sent.end()
     request.on('data', (chunk: Buffer) => {
       bytes.received += chunk.length
-      if (!response.headersSent) wait(answer_ms, 'slow')
+      if (!response.headersSent) late?.refresh()
       if (!sent.write(chunk)) request.pause()
     })
     sent.on('drain', () => request.resume())
