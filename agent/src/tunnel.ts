@@ -231,11 +231,10 @@ function streamsOf(
   }
 
   function add(stream: Duplex): void {
-    count++
-    counted()
+    // The pace depends on whether there are any.
+    if (++count === 1) counted()
     stream.once('close', () => {
-      count--
-      counted()
+      if (--count === 0) counted()
     })
   }
 

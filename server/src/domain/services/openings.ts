@@ -8,6 +8,7 @@ import { Failure } from '@hawser/contract/failures'
 import { beyond, serviceLimits } from '@hawser/contract/limits'
 import { returnPath } from '@hawser/contract/services'
 import { hour_ms, iso, second_ms } from '../../kit/clock.ts'
+import { BoundedMap } from '../../kit/bounded-map.ts'
 import { newUid } from '../../kit/ids.ts'
 import type { Limiter } from '../../kit/limiter.ts'
 import { hashOf, sameText } from '../../kit/secrets.ts'
@@ -51,6 +52,7 @@ type Cookie = Exclude<Visitor, { kind: 'nobody' }> & { readonly address: string;
 const code_ms = 30 * second_ms
 /** Afterwards the browser comes by the console again, which takes a moment for whoever is signed in. */
 const cookie_ms = 12 * hour_ms
+const mostOpened = 10_000
 const codePurpose = 'service code'
 const cookiePurpose = 'service cookie'
 
@@ -76,6 +78,9 @@ export function openings(parts: OpeningParts): Openings {
       return undefined
     }
   }
+
+  /** Each request of a page has the same cookie. */
+  const opened = new BoundedMap<string, Cookie>(mostOpened)
 
   const cookieOf = (visitor: Exclude<Visitor, { kind: 'nobody' }>, address: string): string =>
     seal(cookiePurpose, { ...visitor, address, ends_at: clock.now() + cookie_ms })
@@ -106,10 +111,10 @@ export function openings(parts: OpeningParts): Openings {
       return { url: `${addresses.urlOf(address)}${returnPath}?${query.toString()}` }
     },
     async redeem(address, code, state) {
-      const opened = unseal(codePurpose, code, address) as Code | undefined
-      if (!opened || !sameText(opened.state, hashOf(state))) return undefined
+      const sealed = unseal(codePurpose, code, address) as Code | undefined
+      if (!sealed || !sameText(sealed.state, hashOf(state))) return undefined
       if (!(await stores.tokens.spend('service', hashOf(code), iso(clock.now())))) return undefined
-      const { user_id, epoch, token_id } = opened
+      const { user_id, epoch, token_id } = sealed
       return cookieOf({ kind: 'user', user_id, epoch, token_id }, address)
     },
     async byLink(address, key) {
@@ -119,6 +124,12 @@ export function openings(parts: OpeningParts): Openings {
         return undefined
       return cookieOf({ kind: 'link', link_hash }, address)
     },
-    visitor: (address, cookie) => unseal(cookiePurpose, cookie, address) as Cookie | undefined,
+    visitor(address, cookie) {
+      const key = `${address} ${cookie}`
+      const known = opened.get(key) ?? (unseal(cookiePurpose, cookie, address) as Cookie | undefined)
+      if (!known || known.ends_at <= clock.now()) return undefined
+      opened.set(key, known)
+      return known
+    },
   }
 }

@@ -55,7 +55,8 @@ export function show(
   headers: Readonly<Record<string, string>> = {},
 ): void {
   if (response.headersSent) return void response.destroy()
-  const wantsPage = isNavigation(request)
+  // A form that was sent is a page, too.
+  const wantsPage = isNavigation(request) || request.headers['sec-fetch-mode'] === 'navigate'
   const body = wantsPage
     ? page(message, again === true && request.method === 'GET')
     : JSON.stringify({ message })

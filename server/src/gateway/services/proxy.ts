@@ -81,8 +81,8 @@ export function passRequest(passing: Passing, response: ServerResponse, ended: E
     const headers = towardsBrowser(answered, pass.visit.admitted.service, caller)
     if (!request.complete && body) headers.push('Connection', 'close')
     response.writeHead(status, headers)
-    // Without it a stream of events begins with its first event.
-    response.flushHeaders()
+    // Without it a stream of events would begin with its first event; usually the body comes with the head.
+    setImmediate(() => void (bytes.sent > 0 || response.writableEnded || response.flushHeaders()))
     answered.on('data', (chunk: Buffer) => {
       bytes.sent += chunk.length
       if (!response.write(chunk)) answered.pause()

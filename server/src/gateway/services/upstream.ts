@@ -5,8 +5,10 @@ import type { Duplex } from 'node:stream'
 
 /** Browsers open six connections for a page, and WebSockets leave the pool. */
 const mostConnections = 32
-const mostIdle = 8
+/** As many as a burst of requests has opened wait a moment for the next one, and a few wait longer. */
+const fewIdle = 8
 const idle_ms = 60_000
+const burst_ms = 5_000
 
 type Settle = (error: Error | null, stream: Duplex) => void
 
@@ -19,7 +21,7 @@ class StreamAgent extends http.Agent {
   readonly #idle = new WeakMap<Duplex, NodeJS.Timeout>()
 
   constructor(dial: () => Promise<Duplex>) {
-    super({ keepAlive: true, maxSockets: mostConnections, maxFreeSockets: mostIdle })
+    super({ keepAlive: true, maxSockets: mostConnections, maxFreeSockets: mostConnections })
     this.#dial = dial
   }
 
@@ -42,12 +44,18 @@ class StreamAgent extends http.Agent {
   /** A stream is no socket: Node's own version would set options of one. */
   override keepSocketAlive(stream: Duplex): boolean {
     if (stream.destroyed || stream.readableEnded || stream.writableEnded) return false
-    this.#idle.set(stream, setTimeout(() => stream.destroy(), idle_ms).unref())
+    this.#idle.set(stream, setTimeout(() => stream.destroy(), this.#isCrowded() ? burst_ms : idle_ms).unref())
     return true
   }
 
   override reuseSocket(stream: Duplex, request: http.ClientRequest): void {
     clearTimeout(this.#idle.get(stream))
     super.reuseSocket(stream, request)
+  }
+
+  #isCrowded(): boolean {
+    let idle = 0
+    for (const streams of Object.values(this.freeSockets)) idle += streams?.length ?? 0
+    return idle >= fewIdle
   }
 }
