@@ -23,7 +23,7 @@ const cache = path.join(import.meta.dirname, '../../node_modules/.cache/hawser-t
 
 export interface Window extends AsyncDisposable {
   readonly page: Page
-  /** Errors of scripts, and what Chromium complains of. */
+  /** Errors of scripts, and what Chromium complains about. */
   readonly troubles: readonly string[]
   /** Refusals as `status path`, in order. */
   readonly refusals: readonly string[]
@@ -71,7 +71,8 @@ export function sharedWeb(kind: 'named' | 'localhost' = 'named'): Web {
     const port = await freePort()
     const url = `https://console.test:${port}`
     const tls = { HAWSER_HTTPS: `127.0.0.1:${port}`, HAWSER_TLS_CERT: chain, HAWSER_TLS_KEY: key }
-    return { url, env: { ...tls, HAWSER_URL: url } }
+    // The agent and the test's own clients connect without TLS.
+    return { url, env: { ...tls, HAWSER_PLAIN_HTTP: 'serve', HAWSER_URL: url } }
   }
   async function local() {
     const port = await freePort()
@@ -81,7 +82,7 @@ export function sharedWeb(kind: 'named' | 'localhost' = 'named'): Web {
   return new Proxy({} as Web, { get: (_, name) => Reflect.get(web ?? {}, name) as unknown })
 }
 
-/** It finds every name below `.test` on this machine, and takes the certificate of the test. */
+/** Resolves every name below `.test` to this machine, and accepts the certificate of the test. */
 async function openNamedBrowser(): Promise<Browser> {
   return chromium.launch({
     executablePath: await programOnPath('chromium'),
@@ -112,7 +113,9 @@ function joined(place: ServicesPlace, browser: Browser, url: string): Web {
     page.on('pageerror', (error) => troubles.push(`script: ${error.message}`))
     page.on('crash', () => troubles.push('the page crashed'))
     page.on('console', (message) => {
-      if (message.type() === 'error') troubles.push(message.text())
+      // Some programs look for updates on the internet, which Chromium does not reach here.
+      const isElsewhere = message.text().includes('ERR_NAME_NOT_RESOLVED')
+      if (message.type() === 'error' && !isElsewhere) troubles.push(message.text())
     })
     page.on('response', (response) => {
       if (response.status() >= 400) refusals.push(`${response.status()} ${new URL(response.url()).pathname}`)
@@ -215,7 +218,7 @@ export async function fromNpm(name: string, version: string): Promise<string> {
 
 /** The Python of an environment that has this package. */
 export async function fromPip(name: string, version: string): Promise<string> {
-  // Its python works wherever the folder is moved; the other programs in it do not.
+  // The folder is renamed once it is complete: its python keeps working, its other programs do not.
   const prefix = await installed(`${name}-${version}`, async (into, run) => {
     await run('python3', '-m', 'venv', into)
     const python = path.join(into, 'bin/python')

@@ -1,5 +1,5 @@
 // A development server of Vite as a service: modules, its WebSocket, and a change that shows in the open page.
-// Vite refuses hosts that it does not know; the service gives it the one that it listens at.
+// Vite refuses Host headers that it does not know; with `host_header` set to `target`, it gets its own.
 import path from 'node:path'
 import { expect, test } from 'vitest'
 import { folder, type Folder } from '../../ssh/test/programs.ts'
@@ -11,7 +11,10 @@ const vite = path.join(import.meta.dirname, '../../node_modules/vite/bin/vite.js
 const greeting = (word: string): string => `export const greeting = '${word} from the device'\n`
 
 async function startVite(where: Folder): Promise<Program> {
-  where.write('index.html', '<!doctype html><h1></h1><script type="module" src="/main.js"></script>')
+  where.write(
+    'index.html',
+    '<!doctype html><link rel="icon" href="data:,"><h1></h1><script type="module" src="/main.js"></script>',
+  )
   where.write(
     'main.js',
     `import { greeting } from './greeting.js'
@@ -45,7 +48,7 @@ test('a changed file shows without a reload', async () => {
   expect(person.troubles).toEqual([])
 })
 
-test('with the host of the service, Vite itself refuses and says which setting of it is missing', async () => {
+test('with the host of the service, Vite refuses and names its setting server.allowedHosts', async () => {
   using where = folder()
   await using server = await startVite(where)
   const { url } = await web.add(server.port)

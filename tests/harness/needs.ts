@@ -179,7 +179,14 @@ export const needs: readonly Need[] = [
     found: { command: 'openssl' },
     debianPackage: 'openssl',
     why: 'it makes the certificates of engines, proxies and servers with TLS, and looks at the latter',
-    usedBy: ['**/*docker*', '**/*nginx*', '**/*openssl*', '**/*tls-*', '**/*pebble*'],
+    usedBy: [
+      '**/*docker*',
+      '**/*nginx*',
+      '**/*openssl*',
+      '**/*tls-*',
+      '**/*pebble*',
+      '**/services-*-browser*',
+    ],
   },
   {
     name: 'HAProxy',
@@ -187,6 +194,20 @@ export const needs: readonly Need[] = [
     debianPackage: 'haproxy',
     why: 'the balancer in front of several nodes that deploy/ shows',
     usedBy: ['**/*haproxy*'],
+  },
+  {
+    name: 'venv of Python',
+    found: { file: '/usr/share/doc/python3-venv' },
+    debianPackage: 'python3-venv',
+    why: 'JupyterLab is installed with pip into a folder of its own',
+    usedBy: ['**/*jupyter*'],
+  },
+  {
+    name: 'Python',
+    found: { command: 'python3' },
+    debianPackage: 'python3-minimal',
+    why: 'the file server that many people start on a device (python3 -m http.server)',
+    usedBy: ['**/services-files-*'],
   },
   {
     name: 'nginx',
