@@ -462,11 +462,11 @@ export const serviceLimits = {
     max: 64,
     message: 'Too many requests from your address are open.',
   },
-  requestsOfService: {
-    what: 'Requests and WebSockets open at one public service, or by a link',
-    by: 'service and node',
+  requestsOfDevice: {
+    what: 'Requests and WebSockets open at public services, or by a link',
+    by: 'device and node',
     max: 256,
-    message: 'Too many people use this service at this moment.',
+    message: 'Too many people use this device at this moment.',
   },
   requestsOfStrangers: {
     what: 'Requests and WebSockets open at all public services, and by links',

@@ -58,7 +58,11 @@ export function openServiceDoor(rooms: Rooms, tunnels: Tunnels, ssh: Ssh): Servi
       access: rooms.serviceAccess,
       sessions: rooms.sessions,
       open: ssh.openSessions,
-      connections: (admitted: () => Admitted): Agent => upstreamAgent(() => dial.open(admitted())),
+      connections: (admitted: () => Admitted, method): Agent =>
+        upstreamAgent(
+          () => dial.open(admitted()),
+          method === 'sign-in' ? undefined : serviceLimits.requestsOfDevice.max,
+        ),
       newId: newUid,
       clock,
     }),

@@ -47,8 +47,9 @@ class Relay extends Duplex {
 
   async #next(): Promise<void> {
     for (;;) {
-      const { done, value } = await this.#output.next()
-      if (done) return this.#end()
+      const next = await this.#output.next()
+      if (next.done === true) return this.#end()
+      const { value } = next
       // Programs complain on the stream of errors, which says nothing that a browser could use.
       if (value.stream !== 0) continue
       this.#isSilent = false

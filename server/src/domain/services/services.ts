@@ -60,6 +60,8 @@ const isLoopback = (host: string): boolean =>
 /** Addresses that never lead to a machine of somebody's network: this host, link-local, multicast. */
 function isForbiddenAddress(host: string): boolean {
   const plain = plainAddress(host)
+  // Resolvers read a last label of digits as a part of an address.
+  if (isIP(plain) === 0) return /(?:^|\.)(?:\d+|0x[\da-f]*)\.?$/i.test(plain)
   if (isIP(plain) === 4) {
     const [first = 0, second] = plain.split('.').map(Number)
     return first === 0 || first >= 224 || (first === 169 && second === 254)
@@ -111,9 +113,9 @@ function apply(
     throw new Failure('invalid', {
       message: 'host: link-local, multicast and unspecified addresses are not possible',
     })
-  if (isElsewhere && !isLoopback(next.host) && rank(role) < rank('administrator'))
+  if (!isLoopback(next.host) && rank(role) < rank('administrator'))
     throw new Failure('roleTooLow', {
-      message: 'Only administrators may make a service of another host than the device itself.',
+      message: 'Only administrators may make or change a service of another host than the device itself.',
     })
   if (next.audience === 'people' && next.people === '[]')
     throw new Failure('invalid', { message: 'people: name at least one member' })

@@ -11,8 +11,8 @@ import { Counter } from '../../kit/counter.ts'
 import { placesByKey } from '../../kit/concurrency.ts'
 import type { Limiter } from '../../kit/limiter.ts'
 import { isLoop, type Caller } from './headers.ts'
-import { show } from './pages.ts'
-import { passRequest, passUpgrade, type Ended, type Passing } from './proxy.ts'
+import { hasBody, show } from './pages.ts'
+import { letGo, passRequest, passUpgrade, type Ended, type Passing } from './proxy.ts'
 import { isFramed, signIn, type SignInParts } from './sign-in.ts'
 import type { Pass, Visits } from './visits.ts'
 
@@ -75,6 +75,12 @@ function ambiguityOf({ rawHeaders, headers, url = '', httpVersion }: IncomingMes
   }
   const coding = headers['transfer-encoding']
   if (
+    hasBody({ headers } as IncomingMessage) &&
+    headers.upgrade !== undefined &&
+    /^websocket$/i.test(headers.upgrade)
+  )
+    return refusal('The handshake of a WebSocket has no body.')
+  if (
     coding !== undefined &&
     (!/^chunked$/i.test(coding) || httpVersion !== '1.1' || seen.has('content-length'))
   )
@@ -98,7 +104,7 @@ function isForeign({ method, headers }: IncomingMessage, own: readonly string[])
 function roomFor() {
   const people = placesByKey(limits.requests.max)
   const sources = placesByKey(limits.requestsOfSource.max)
-  const services = placesByKey(limits.requestsOfService.max)
+  const devices = placesByKey(limits.requestsOfDevice.max)
   const strangers = placesByKey(limits.requestsOfStrangers.max)
   /** Takes a place of each; a Limit: that one is full. */
   return ({ visit, source }: Pass): Disposable | Limit => {
@@ -108,7 +114,7 @@ function roomFor() {
         ? [[limits.requests, people(person.id)]]
         : [
             [limits.requestsOfSource, sources(neighbourhood(source))],
-            [limits.requestsOfService, services(service.id)],
+            [limits.requestsOfDevice, devices(service.device_uid)],
             [limits.requestsOfStrangers, strangers('')],
           ]
     const release = (): void => wanted.forEach(([, place]) => place?.[Symbol.dispose]())
@@ -123,6 +129,8 @@ export function serviceDoor(parts: DoorParts): ServiceDoor {
   const { addresses, visits, onError } = parts
   const way = signIn(parts)
   const room = roomFor()
+  /** Node reads on behind a refused request; where that begins is what is not clear. */
+  const ambiguous = new WeakSet<Duplex>()
   const requests = new Counter(results)
   let open = 0
 
@@ -135,7 +143,10 @@ export function serviceDoor(parts: DoorParts): ServiceDoor {
       show(request, response, { status, message }, headers)
     }
     const ambiguity = ambiguityOf(request)
-    if (ambiguity) return refuse(ambiguity, { connection: 'close' })
+    if (ambiguity) {
+      ambiguous.add(request.socket)
+      return refuse(ambiguity, { connection: 'close' })
+    }
     if (parts.isStopping())
       return refuse({ status: 503, message: 'The server is stopping.' }, { 'retry-after': '5' })
     if (isLoop(request)) return refuse({ status: 508, message: 'This service leads back to this server.' })
@@ -147,19 +158,22 @@ export function serviceDoor(parts: DoorParts): ServiceDoor {
       return refuse({ status: 308, message: 'This service is at https.' }, { location })
     }
     const visitor = way.visitorOf(arrival)
-    if (visitor.kind !== 'user') {
+    const isTooFast = (): boolean => {
       const wait_s = parts.rate.take(neighbourhood(source))
       if (wait_s > 0)
-        return refuse(
+        refuse(
           { status: 429, message: 'Too many requests; wait a little.' },
           { 'retry-after': String(wait_s) },
         )
+      return wait_s > 0
     }
+    if (visitor.kind !== 'user' && isTooFast()) return undefined
     const pass = await visits.enter(address, visitor, source, request.headers['user-agent'] ?? '')
     if (response.destroyed) return undefined
     const { method } = pass?.visit.admitted ?? {}
     if (method !== 'public' && (await way.takes(arrival))) return undefined
     if (!pass) {
+      if (visitor.kind === 'user' && isTooFast()) return undefined
       way.refuse(arrival)
       return undefined
     }
@@ -171,12 +185,13 @@ export function serviceDoor(parts: DoorParts): ServiceDoor {
       pass.visit.traffic.refused += 1
       return refuse({ status: 403, message: 'Another page may not use this service.' })
     }
+    const user = await userOf(pass)
     const place = room(pass)
     if ('what' in place) {
       pass.visit.traffic.refused += 1
       return refuse({ status: 429, message: place.message ?? 'Too many requests.' }, { 'retry-after': '1' })
     }
-    return { pass, request, place, caller: { source, secure, host, user: await userOf(pass) } }
+    return { pass, request, place, caller: { source, secure, host, user } }
   }
 
   async function userOf(pass: Pass): Promise<Caller['user']> {
@@ -212,11 +227,18 @@ export function serviceDoor(parts: DoorParts): ServiceDoor {
     response: ServerResponse,
     pass: (passing: Passing, ended: Ended) => void,
   ): void {
+    if (ambiguous.has(request.socket)) return void response.destroy()
     admit(request, response)
       .then((passing) => {
         if (!passing) return
         if (response.destroyed) return passing.place[Symbol.dispose]()
-        pass(passing, ending(passing))
+        const ended = ending(passing)
+        try {
+          pass(passing, ended)
+        } catch (error) {
+          ended(0, { received: 0, sent: 0 })
+          throw error
+        }
       })
       .catch((error: unknown) => {
         if (error instanceof Failure) return show(request, response, error)
@@ -241,7 +263,7 @@ export function serviceDoor(parts: DoorParts): ServiceDoor {
       const response = new http.ServerResponse(request)
       response.assignSocket(socket as never)
       response.shouldKeepAlive = false
-      response.once('finish', () => socket.end())
+      response.once('finish', () => letGo(socket))
       enter(request, response, (passing, ended) => {
         response.removeAllListeners('finish')
         response.detachSocket(socket as never)

@@ -20,8 +20,12 @@ const ofConnection = new Set([
   'http2-settings',
 ])
 
+/** Many programs read an underscore in a name as a hyphen. */
+const plainName = (name: string): string => name.toLowerCase().replaceAll('_', '-')
+
 /** What only the server may tell a device. */
-const saidByUs = /^(?:host|forwarded|x-forwarded-.*|x-real-ip|x-hawser-.*|via|cookie)$/
+const saidByUs =
+  /^(?:host|forwarded|x-forwarded-.*|x-real-ip|x-hawser-.*|(?:x-|true-|x-cluster-)?client-ip|proxy|via|cookie)$/
 const isOrigin = /^(?:origin|referer)$/
 /** What a device may not tell a browser: it would reach beyond its own origin. */
 const notForBrowsers = new Set(['clear-site-data', 'alt-svc', 'set-cookie'])
@@ -54,7 +58,9 @@ export function towardsDevice(request: IncomingMessage, service: Service, caller
   const sent: string[] = ['Host', hostFor(service, caller.host)]
   for (let at = 0; at < rawHeaders.length; at += 2) {
     const name = rawHeaders[at]!.toLowerCase()
-    if (ofConnection.has(name) || saidByUs.test(name) || named.has(name)) continue
+    // The length is written anew with the body (proxy.ts): Connection could take it away.
+    if (ofConnection.has(name) || name === 'content-length' || named.has(name)) continue
+    if (saidByUs.test(plainName(name))) continue
     const value = rawHeaders[at + 1]!
     sent.push(rawHeaders[at]!, isOrigin.test(name) ? translated(value, service, caller) : value)
   }
@@ -90,7 +96,8 @@ function withoutOurs(cookie: string | undefined): string {
     .join('; ')
 }
 
-const isOurs = (cookie: string): boolean => cookieNames.has((/^[^=;]*/.exec(cookie)?.[0] ?? '').trim())
+const isOurs = (cookie: string): boolean =>
+  cookieNames.has((/^[\s=]*([^=;]*)/.exec(cookie)?.[1] ?? '').trim())
 
 /** Pairs of names and values, one after the other. */
 export function towardsBrowser(

@@ -76,13 +76,15 @@ export function passRequest(passing: Passing, response: ServerResponse, ended: E
   }
 
   function answer(answered: IncomingMessage): void {
+    if (!isStatus(answered)) return fail('broken')
     clearTimeout(late)
     status = answered.statusCode ?? 502
     const headers = towardsBrowser(answered, pass.visit.admitted.service, caller)
     if (!request.complete && body) headers.push('Connection', 'close')
     response.writeHead(status, headers)
     // Without it a stream of events would begin with its first event; usually the body comes with the head.
-    setImmediate(() => void (bytes.sent > 0 || response.writableEnded || response.flushHeaders()))
+    // `flushHeaders` would write their bytes in UTF-8.
+    setImmediate(() => void (bytes.sent > 0 || response.writableEnded || response.write('', 'latin1')))
     answered.on('data', (chunk: Buffer) => {
       bytes.sent += chunk.length
       if (!response.write(chunk)) answered.pause()
@@ -95,11 +97,12 @@ export function passRequest(passing: Passing, response: ServerResponse, ended: E
 
   function send(isAgain: boolean): void {
     const lengths = request.headers['content-length']
-    const framing = !body
-      ? []
-      : request.headers['transfer-encoding'] === undefined && lengths !== undefined
-        ? []
-        : ['Transfer-Encoding', 'chunked']
+    const framing =
+      request.headers['transfer-encoding'] !== undefined
+        ? ['Transfer-Encoding', 'chunked']
+        : lengths !== undefined
+          ? ['Content-Length', lengths]
+          : []
     const expects = request.headers.expect === undefined ? [] : ['Expect', '100-continue']
     const sent = (upstream = begin(passing, [...framing, ...expects]))
     wait(answer_ms, 'slow')
@@ -113,7 +116,10 @@ export function passRequest(passing: Passing, response: ServerResponse, ended: E
       else fail(whyOf(error))
     })
     // No upgrade was asked for.
-    sent.once('upgrade', (_, socket) => socket.destroy())
+    sent.once('upgrade', (_, socket) => {
+      socket.destroy()
+      fail('broken')
+    })
     if (!body) return void sent.end()
     request.on('data', (chunk: Buffer) => {
       bytes.received += chunk.length
@@ -149,36 +155,37 @@ export function passUpgrade(passing: Passing, socket: Duplex, head: Buffer, ende
   const response = new http.ServerResponse(request)
   response.assignSocket(socket as never)
   response.shouldKeepAlive = false
-  const upstream = begin(passing, ['Connection', 'Upgrade', 'Upgrade', 'websocket'])
+  let upstream: http.ClientRequest | undefined
   const late = setTimeout(() => fail('slow'), answer_ms)
-  const exchange = { cut: () => void (upstream.destroy(), socket.destroy()) }
+  const exchange = { cut: () => void (upstream?.destroy(), socket.destroy()) }
   pass.exchanges.add(exchange)
   socket.once('close', () => {
     clearTimeout(late)
     pass.exchanges.delete(exchange)
-    upstream.destroy()
+    upstream?.destroy()
     ended(status, bytes)
   })
 
   function fail(why: WhyUnreachable): void {
     clearTimeout(late)
-    upstream.destroy()
+    upstream?.destroy()
     status = statusOf(why)
     showUnreachable(request, response, why)
-    response.once('finish', () => socket.end())
+    response.once('finish', () => letGo(socket))
   }
 
-  upstream.once('error', (error) => void (socket.destroyed || fail(whyOf(error))))
-  upstream.once('response', (answered) => {
+  function refused(answered: IncomingMessage): void {
+    if (!isStatus(answered)) return fail('broken')
     clearTimeout(late)
     status = answered.statusCode ?? 502
     response.writeHead(status, towardsBrowser(answered, pass.visit.admitted.service, caller))
     answered.on('data', (chunk: Buffer) => void (bytes.sent += chunk.length))
     answered.once('aborted', () => socket.destroy())
     answered.pipe(response)
-    response.once('finish', () => socket.end())
-  })
-  upstream.once('upgrade', (answered, far, farHead) => {
+    response.once('finish', () => letGo(socket))
+  }
+
+  function upgraded(answered: IncomingMessage, far: Duplex, farHead: Buffer): void {
     clearTimeout(late)
     if (!isAccepted(request, answered)) {
       far.destroy()
@@ -192,8 +199,36 @@ export function passUpgrade(passing: Passing, socket: Duplex, head: Buffer, ende
     socket.write(Buffer.concat([Buffer.from(`${lines.join('\r\n')}\r\n\r\n`, 'latin1'), farHead]))
     far.write(head)
     join(socket, far, bytes)
-  })
-  upstream.end()
+  }
+
+  function send(isAgain: boolean): void {
+    const sent = (upstream = begin(passing, ['Connection', 'Upgrade', 'Upgrade', 'websocket']))
+    sent.once('response', refused)
+    sent.once('upgrade', upgraded)
+    sent.once('error', (error) => {
+      if (upstream !== sent || socket.destroyed) return
+      if (sent.reusedSocket && !isAgain && !response.headersSent) send(true)
+      else fail(whyOf(error))
+    })
+    sent.end()
+  }
+
+  send(false)
+}
+
+/** Node reads 000 to 099 as statuses, and writes none of them. */
+const isStatus = ({ statusCode = 0 }: IncomingMessage): boolean => statusCode >= 200
+
+/** The time for a refused client to read the answer and to leave. */
+const leaving_ms = 2_000
+
+/** Closes the connection however long the other side keeps its half open. */
+export function letGo(socket: Duplex): void {
+  socket.end()
+  // Further input is dropped, so that its end can be seen.
+  socket.resume()
+  const limit = setTimeout(() => socket.destroy(), leaving_ms).unref()
+  socket.once('close', () => clearTimeout(limit))
 }
 
 /** RFC 6455: the device has understood the handshake, and does not take it for something else. */

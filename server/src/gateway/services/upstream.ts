@@ -7,26 +7,43 @@ import type { Duplex } from 'node:stream'
 const mostConnections = 32
 /** As many as a burst of requests has opened wait a moment for the next one, and a few wait longer. */
 const fewIdle = 8
+/** Agents refuse to dial more than 64 at a time, for all services of their device. */
+const mostDialling = 16
 const idle_ms = 60_000
 const burst_ms = 5_000
 
 type Settle = (error: Error | null, stream: Duplex) => void
 
-export function upstreamAgent(dial: () => Promise<Duplex>): http.Agent {
-  return new StreamAgent(dial)
+export function upstreamAgent(dial: () => Promise<Duplex>, most = mostConnections): http.Agent {
+  return new StreamAgent(dial, most)
 }
 
 class StreamAgent extends http.Agent {
   readonly #dial: () => Promise<Duplex>
+  readonly #waiting: (() => void)[] = []
+  #dialling = 0
   readonly #idle = new WeakMap<Duplex, NodeJS.Timeout>()
 
-  constructor(dial: () => Promise<Duplex>) {
-    super({ keepAlive: true, maxSockets: mostConnections, maxFreeSockets: mostConnections })
+  constructor(dial: () => Promise<Duplex>, most: number) {
+    super({ keepAlive: true, maxSockets: most, maxFreeSockets: mostConnections })
     this.#dial = dial
   }
 
+  /** Takes turns. */
+  async #open(): Promise<Duplex> {
+    if (this.#dialling < mostDialling) this.#dialling += 1
+    else await new Promise<void>((turn) => void this.#waiting.push(turn))
+    try {
+      return await this.#dial()
+    } finally {
+      const next = this.#waiting.shift()
+      if (next) next()
+      else this.#dialling -= 1
+    }
+  }
+
   override createConnection(_: http.ClientRequestArgs, settle: Settle): undefined {
-    this.#dial().then(
+    this.#open().then(
       (stream) => {
         // A half-open connection takes no further request.
         stream.once('end', () => void (stream.writableEnded || stream.end()))

@@ -41,7 +41,7 @@ export interface VisitParts {
   readonly access: ServiceAccess
   readonly sessions: Pick<LiveSessions, 'begin'>
   readonly open: Map<string, OpenSession>
-  connections(visit: () => Admitted): http.Agent
+  connections(visit: () => Admitted, method: Admitted['method']): http.Agent
   newId(): string
   readonly clock: Clock
 }
@@ -49,6 +49,8 @@ export interface VisitParts {
 const quiet_ms = 15 * minute_ms
 const again_ms = 30 * second_ms
 const look_ms = second_ms
+/** How often a visitor is judged again because something changed in between. */
+const mostJudged = 3
 /** Further ones are judged again with each request. */
 const mostPasses = 20_000
 
@@ -58,6 +60,7 @@ export function visits(parts: VisitParts) {
   const passes = new BoundedMap<string, Pass>(mostPasses)
   const all = new Map<string, OpenVisit>()
   const opening = new Map<string, Promise<OpenVisit>>()
+  let changes = 0
 
   function end(visit: OpenVisit): void {
     if (all.get(visit.key) !== visit) return
@@ -113,7 +116,7 @@ export function visits(parts: VisitParts) {
       admitted,
       record,
       traffic,
-      connections: parts.connections(() => visit.admitted),
+      connections: parts.connections(() => visit.admitted, method),
       passes: new Set(),
       used_at: performance.now(),
       written: 0,
@@ -203,12 +206,18 @@ export function visits(parts: VisitParts) {
         ;(known.visit as OpenVisit).used_at = now
         return known
       }
-      const admitted = await parts.access.admit(address, visitor, source)
-      if (!admitted) {
-        if (known) drop(known)
-        return undefined
+      let visit: OpenVisit
+      // What changes while this is judged was rechecked before there was a pass to recheck.
+      for (let judged = 1; ; judged += 1) {
+        const before = changes
+        const admitted = await parts.access.admit(address, visitor, source)
+        if (!admitted) {
+          if (known) drop(known)
+          return undefined
+        }
+        visit = await visitFor(admitted, visitor, source, client)
+        if (before === changes || judged === mostJudged) break
       }
-      const visit = await visitFor(admitted, visitor, source, client)
       visit.used_at = now
       // Another request may have been quicker.
       const present = passes.get(key)
@@ -229,6 +238,7 @@ export function visits(parts: VisitParts) {
         readonly service: string
       }) => boolean,
     ): Promise<void> {
+      changes += 1
       const concerned = [...all.values()].filter(({ admitted: { service, person } }) =>
         concerns({ user_id: person.id, tenant_id: service.tenant_id, service: service.id }),
       )
