@@ -41,7 +41,7 @@ function leanContract(): Plugin {
 const ofSignIn =
   /preload-helper|node_modules\/(react|react-dom|scheduler)\/|contract\/src\/(client|failures|index)\.ts|console\/src\/(language\/(language|choice)|auth|early|early-page|error-text|link-params|public-api|server-info|theme|title)\.ts|components\/(form|plain-button|auth-layout)\.tsx/
 const ofAllPages =
-  /node_modules\/(@tanstack|react-aria|react-stately|@react-|@internationalized|lucide-react)|console\/src\/(language\/format|components\/(?!audit-(streams|table)|device-(map|table|selection|columns)|qr-code)|(?!main)[a-z-]+\.tsx?$)/
+  /node_modules\/(@tanstack|react-aria|react-stately|@react-|@internationalized|lucide-react)|console\/src\/(language\/format|components\/(?!audit-(streams|table)|device-(map|table|selection|columns)|qr-code|service-)|(?!main)[a-z-]+\.tsx?$)/
 
 const inFolder = (file: string): string => path.join(import.meta.dirname, file)
 

@@ -21,6 +21,7 @@ import { Icon, iconNames } from './components/icon.tsx'
 import { Menu } from './components/menu.tsx'
 import { Page, Panel } from './components/page.tsx'
 import { Empty, ErrorNotice, Loading } from './components/query-content.tsx'
+import { PublicMark } from './components/public-mark.tsx'
 import { DeviceState, Pill, TagList } from './components/status.tsx'
 import { showToast, Toasts } from './components/toast.tsx'
 import { UserError } from './error-text.ts'
@@ -131,6 +132,7 @@ function Design() {
                   {tone}
                 </Pill>
               ))}
+              <PublicMark />
               <TagList tags={['north', 'pier']} />
               <span className="count">12</span>
               <span className="count" data-tone="wait">

@@ -4,6 +4,7 @@ const pages: readonly (readonly [RegExp, () => Promise<unknown>])[] = [
   [/^\/$/, () => import('./routes/overview.tsx')],
   [/^\/devices\/?$/, () => import('./routes/devices.tsx')],
   [/^\/devices\/[^/]+\/?$/, () => import('./routes/device.tsx')],
+  [/^\/open\/[^/]+$/, () => import('./routes/open.tsx')],
   [/^\/sessions\/?$/, () => import('./routes/sessions.tsx')],
 ]
 

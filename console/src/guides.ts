@@ -10,6 +10,7 @@ export const guides: Readonly<Record<string, string>> = {
   '/add-device': 'devices',
   '/pair': 'devices',
   '/enrolment': 'devices',
+  '/services': 'services',
   '/sessions': 'sessions-and-recording',
   '/sessions/$uid': 'sessions-and-recording',
   '/search': 'search',

@@ -17,6 +17,7 @@ const everyone: readonly NavItem[] = [
   { to: '/', text: msg('Overview'), group: 'work', icon: 'overview' },
   { to: '/devices', text: msg('Devices'), group: 'work', icon: 'devices' },
   { to: '/add-device', text: msg('Add a device'), group: 'work', icon: 'add' },
+  { to: '/services', text: msg('Services'), group: 'work', icon: 'services' },
   { to: '/sessions', text: msg('Sessions'), group: 'work', icon: 'terminal' },
   { to: '/public-keys', text: msg('Public keys'), group: 'access', icon: 'keys' },
   { to: '/firewall', text: msg('Firewall rules'), group: 'access', icon: 'firewall' },

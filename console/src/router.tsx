@@ -63,12 +63,14 @@ const EnrolmentPage = lazy(() => import('./routes/enrolment.tsx'), 'EnrolmentPag
 const FirewallPage = lazy(() => import('./routes/firewall.tsx'), 'FirewallPage')
 const InvitationPage = lazy(() => import('./routes/invitation.tsx'), 'InvitationPage')
 const JoinPage = lazy(() => import('./routes/join.tsx'), 'JoinPage')
+const OpenPage = lazy(() => import('./routes/open.tsx'), 'OpenPage')
 const OverviewPage = lazy(() => import('./routes/overview.tsx'), 'OverviewPage')
 const PairPage = lazy(() => import('./routes/pair.tsx'), 'PairPage')
 const ProfilePage = lazy(() => import('./routes/profile.tsx'), 'ProfilePage')
 const PublicKeysPage = lazy(() => import('./routes/public-keys.tsx'), 'PublicKeysPage')
 const RolesPage = lazy(() => import('./routes/roles.tsx'), 'RolesPage')
 const SearchPage = lazy(() => import('./routes/search.tsx'), 'SearchPage')
+const ServicesPage = lazy(() => import('./routes/services.tsx'), 'ServicesPage')
 const SettingsPage = lazy(() => import('./routes/settings.tsx'), 'SettingsPage')
 const SetupPage = lazy(() => import('./routes/setup.tsx'), 'SetupPage')
 const DevicesPage = lazy(() => import('./routes/devices.tsx'), 'DevicesPage')
@@ -120,6 +122,20 @@ const join = createRoute({
   beforeLoad: ({ preload }) => {
     if (auth.token() || preload) return
     keepPlace('/join')
+    // oxlint-disable-next-line typescript/only-throw-error -- the router's way to redirect
+    throw redirect({ to: '/login' })
+  },
+})
+
+/** On the way into a service, whose namespace may be another one than the person's present one. */
+const open = createRoute({
+  getParentRoute: () => root,
+  path: '/open/$address',
+  component: OpenPage,
+  beforeLoad: ({ preload }) => {
+    if (auth.token() || preload) return
+    // As the browser has it: the router rewrites what looks like a number.
+    keepPlace(location.pathname + location.search + location.hash)
     // oxlint-disable-next-line typescript/only-throw-error -- the router's way to redirect
     throw redirect({ to: '/login' })
   },
@@ -177,6 +193,7 @@ const tree = root.addChildren([
   login,
   at('/setup', SetupPage),
   join,
+  open,
   at('/sign-up', SignUpPage),
   at('/confirm-account', ConfirmAccountPage),
   at('/validation-account', ValidationAccountPage),
@@ -191,6 +208,7 @@ const tree = root.addChildren([
     device,
     inside('/devices/$uid/terminal', TerminalPage),
     inside('/add-device', AddDevicePage),
+    inside('/services', ServicesPage),
     inside('/pair', PairPage),
     inside('/enrolment', EnrolmentPage),
     sessions,

@@ -16,6 +16,7 @@ const most = 10
 const isContinuable = (session: Session, holds: boolean): boolean =>
   session.active &&
   session.type !== 'none' &&
+  session.web === undefined &&
   session.term !== 'none' &&
   session.resumes === undefined &&
   (session.held || holds)

@@ -28,7 +28,8 @@ const portOf = (text: string): number | undefined => {
   return port >= 1 && port <= 65_535 ? port : undefined
 }
 
-const schemeOf = (port: number): 'http' | 'https' | undefined => {
+/** Guessed from the port. */
+export const schemeOf = (port: number): 'http' | 'https' | undefined => {
   if ([443, 8443, 9443].includes(port)) return 'https'
   return [80, 81, 1880, 3000, 5000, 8000, 8008, 8080, 8081, 8123, 8888, 9000, 9090].includes(port)
     ? 'http'

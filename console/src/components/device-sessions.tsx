@@ -5,6 +5,7 @@ import { useNamespaceQuery } from '../namespace-query.ts'
 import { Continues } from './continue-session.tsx'
 import { Panel } from './page.tsx'
 import { Person } from './person.tsx'
+import { accountOf } from './session-actions.tsx'
 import { Empty, QueryList } from './query-content.tsx'
 import { Lamp, Pill, When } from './status.tsx'
 import { rich, t } from '../language/language.ts'
@@ -40,11 +41,11 @@ export function DeviceSessions({ uid }: { uid: string }) {
                 to="/sessions/$uid"
                 params={{ uid: session.uid }}
                 aria-label={t('Session of {username} on {name}', {
-                  username: session.username,
+                  username: accountOf(session),
                   name: session.device.name,
                 })}
               >
-                <strong>{session.username}</strong>
+                <strong>{accountOf(session)}</strong>
               </Link>
               {', '}
               <span className="facts">

@@ -18,6 +18,7 @@ import { columns } from './device-columns.tsx'
 import { DeviceRowActions } from './device-row-actions.tsx'
 import { Icon } from './icon.tsx'
 import { ErrorNotice, Loading } from './query-content.tsx'
+import { PublicMark, usePublicDevices } from './public-mark.tsx'
 import { QuickLink } from './quick-link.tsx'
 import { useScreen } from './screen.ts'
 import { DeviceState, Pill, systemName } from './status.tsx'
@@ -59,6 +60,7 @@ export function DeviceTable({ search, sortBy, chosen, choose, chooseAll, empty }
   const total = list.total ?? known
   if (list.total !== undefined && list.total !== known) setKnown(list.total)
 
+  const publicDevices = usePublicDevices()
   const tick = useTick(chosen, choose)
   const active = useKeys({
     total,
@@ -121,6 +123,7 @@ export function DeviceTable({ search, sortBy, chosen, choose, chooseAll, empty }
               row={row}
               active={row === active}
               ids={ids.join(',')}
+              isPublic={device.status === 'accepted' && (device.public_url || publicDevices.has(device.uid))}
               ticked={chosen.has(device.uid)}
               tick={tick}
               may={may}
@@ -214,6 +217,7 @@ interface RowProps {
   active: boolean
   /** A text, so that a row is rendered only when something of it has changed. */
   ids: string
+  isPublic: boolean
   ticked: boolean
   tick: Tick | undefined
   /** Whether the person may change devices, and connect to them. */
@@ -222,7 +226,7 @@ interface RowProps {
 }
 
 const DeviceTableRow = memo(function DeviceTableRow(props: RowProps) {
-  const { device, row, active, ids, ticked, tick, may, mayConnect } = props
+  const { device, row, active, ids, isPublic, ticked, tick, may, mayConnect } = props
   const { name, uid, info, remote_addr } = device
   return (
     <tr aria-rowindex={row + 2} data-row={row} data-active={active} data-chosen={ticked}>
@@ -237,9 +241,12 @@ const DeviceTableRow = memo(function DeviceTableRow(props: RowProps) {
         </td>
       )}
       <td className="name-cell">
-        <QuickLink destination={{ to: '/devices/$uid', params: { uid } }}>
-          <strong>{name}</strong>
-        </QuickLink>{' '}
+        <span className={isPublic ? 'named' : ''}>
+          <QuickLink destination={{ to: '/devices/$uid', params: { uid } }}>
+            <strong>{name}</strong>
+          </QuickLink>
+          {isPublic && <PublicMark />}
+        </span>{' '}
         {device.conflict && <Pill tone="bad">{t('two machines use this identity')}</Pill>}
         {device.replaces && (
           <Pill tone="bad">{t('would replace {name}', { name: device.replaces.name })}</Pill>

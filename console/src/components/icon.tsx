@@ -1,6 +1,7 @@
 // The icons of the console: lucide's, only those that are named here, so that the bundle holds no others.
 // Each stands next to a word, or on a button that has one for screen readers.
 import {
+  AppWindow,
   ArrowDown,
   ArrowUp,
   Bell,
@@ -15,8 +16,10 @@ import {
   CreditCard,
   Download,
   Ellipsis,
+  ExternalLink,
   FileKey,
   Folder,
+  Globe,
   Grid2x2,
   House,
   KeyRound,
@@ -69,11 +72,14 @@ const icons = {
   menu: Menu,
   more: Ellipsis,
   news: Bell,
+  open: ExternalLink,
   overview: House,
   paste: ClipboardPaste,
   play: Play,
+  public: Globe,
   rising: ArrowUp,
   search: Search,
+  services: AppWindow,
   settings: Settings,
   split: SquareSplitHorizontal,
   star: Star,

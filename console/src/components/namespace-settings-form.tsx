@@ -59,6 +59,7 @@ function settingsFrom(values: Readonly<Record<string, string>>, before: Settings
     invite_outsiders: isTicked('outsiders'),
     search: isTicked('searched'),
     mask_secrets: isTicked('mask'),
+    log_web_requests: isTicked('requests'),
   }
 }
 
@@ -209,6 +210,12 @@ const RecordingSettings = ({ settings }: { settings: Settings }) => (
       defaultValue={settings.mask_after.join('\n')}
       {...verbatim}
       hint={t('One per line: the text that precedes a secret, such as ticket#. Up to 20.')}
+    />
+    <Tick
+      label={t('Log requests to services')}
+      name="requests"
+      defaultChecked={settings.log_web_requests}
+      hint={t('Logs the time, method, path without its query, status and size. Contents are never stored.')}
     />
   </Group>
 )

@@ -254,8 +254,8 @@ const stateOf = ({ status, online }: Device): string =>
       ? t('device, waiting')
       : t('device, rejected')
 
-const sessionName = ({ username, device }: Session): string =>
-  t('{user} on {device}', { user: username, device: device.name })
+const sessionName = ({ username, web, device }: Session): string =>
+  t('{user} on {device}', { user: web?.name ?? username, device: device.name })
 const sessionState = ({ active, held, person, started_at }: Session): string =>
   [held ? t('held session') : active ? t('live session') : t('past session'), person.name, inFull(started_at)]
     .filter(Boolean)

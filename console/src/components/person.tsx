@@ -23,6 +23,9 @@ export const methods: Readonly<Record<string, string>> = {
   password: msg('device password'),
   publickey: msg('public key'),
   certificate: msg('certificate'),
+  'sign-in': msg('sign-in'),
+  link: msg('link'),
+  public: msg('public'),
 }
 
 /** Links to the person's sessions. */

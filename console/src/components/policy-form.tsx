@@ -35,7 +35,7 @@ function PolicyForm({ policy }: { policy: Policy }) {
     <GuardedForm
       compact
       submit={t('Save the policy')}
-      send={async ({ uploads, downloads, forwards, destinations, subsystems, names }) => {
+      send={async ({ uploads, downloads, services, forwards, destinations, subsystems, names }) => {
         await api.policies.update({
           body: {
             uploads: uploads !== 'on',
@@ -44,6 +44,7 @@ function PolicyForm({ policy }: { policy: Policy }) {
             forward_exceptions: listed(destinations),
             subsystems: ruleOf(subsystems),
             subsystem_exceptions: listed(names),
+            services: services === 'on' ? 'forbid' : 'allow',
           },
         })
         await showSaved(t('The policy was saved.'))
@@ -51,6 +52,11 @@ function PolicyForm({ policy }: { policy: Policy }) {
     >
       <Tick label={t('Forbid uploads')} name="uploads" defaultChecked={!policy.uploads} />
       <Tick label={t('Forbid downloads')} name="downloads" defaultChecked={!policy.downloads} />
+      <Tick
+        label={t('Forbid services, which open web pages of devices in browsers')}
+        name="services"
+        defaultChecked={policy.services === 'forbid'}
+      />
       <Choice
         label={t('Forwarded connections')}
         name="forwards"

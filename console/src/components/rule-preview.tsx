@@ -8,6 +8,7 @@ import { api } from '../api.ts'
 import { useNamespaceQuery } from '../namespace-query.ts'
 import { filterFrom } from './filter-fields.tsx'
 import type { Values } from './form.tsx'
+import { accountOf } from './session-actions.tsx'
 import { number } from '../language/format.ts'
 import { t, tn } from '../language/language.ts'
 
@@ -33,8 +34,10 @@ export function testOf(pattern: string): Test | undefined {
   }
 }
 
-const nameOf = ({ person, username }: Session): string =>
-  person.kind === 'unknown' ? t('someone as {username}', { username }) : person.name
+const nameOf = (session: Session): string =>
+  session.person.kind === 'unknown'
+    ? t('someone as {username}', { username: accountOf(session) })
+    : session.person.name
 
 const accepted = { status: 'accepted', sort_by: 'name', order_by: 'asc' } as const
 

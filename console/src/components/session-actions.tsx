@@ -6,8 +6,12 @@ import { api } from '../api.ts'
 import { ConfirmDialog, type Confirmation } from './dialog.tsx'
 import { t } from '../language/language.ts'
 
-export const whose = ({ username, device }: Session): string =>
-  t('{username} on {name}', { username, name: device.name })
+/** The account on the device, or the service. */
+export const accountOf = ({ username, web }: Pick<Session, 'username' | 'web'>): string =>
+  web?.name ?? username
+
+export const whose = (session: Session): string =>
+  t('{username} on {name}', { username: accountOf(session), name: session.device.name })
 
 export function useSessionActions(session: Session): {
   close: () => void

@@ -1,4 +1,5 @@
-// The events of a session outside of its terminal: files, commands and forwarded connections.
+// The events of a session outside of its terminal: files, commands, forwarded connections and requests to a
+// service.
 import { useState } from 'react'
 import type { SessionEvent } from '@hawser/contract/session-events'
 import { api } from '../api.ts'
@@ -29,6 +30,7 @@ const words: Readonly<Record<SessionEvent['kind'], string>> = {
   forward: msg('connected to {subject}'),
   listen: msg('let the device listen on {subject}'),
   'remote-forward': msg('received a connection from {subject}'),
+  web: msg('requested {subject}'),
   unread: msg('could no longer be tracked: {subject}'),
   more: msg('and more: {subject}'),
 }
@@ -36,7 +38,7 @@ const words: Readonly<Record<SessionEvent['kind'], string>> = {
 const sizeText = (bytes: number): string =>
   bytes < 1_000_000 ? t('{count} bytes', { count: bytes }) : megabytes(bytes)
 
-export function SessionEvents({ uid }: { uid: string }) {
+export function SessionEvents({ uid, title }: { uid: string; title: string }) {
   const [limit, setLimit] = useState(few)
   const found = useBodyQuery(['session events', uid, limit], () =>
     api.sessions.events({ params: { uid }, query: { limit } }),
@@ -45,7 +47,7 @@ export function SessionEvents({ uid }: { uid: string }) {
     <QueryContent query={found}>
       {({ events, next }) =>
         events.length === 0 ? null : (
-          <Panel title={t('Files, commands and forwards')}>
+          <Panel title={title}>
             <ul className={limit === few ? 'rows' : 'rows scrolled'} aria-label={t('Events')}>
               {events.map((event) => (
                 <EventRow key={event.seq} event={event} />

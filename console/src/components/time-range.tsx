@@ -12,10 +12,10 @@ export const rangeWords: Readonly<Record<QuickRange, string>> = {
 }
 
 /** From the local date and time of a field; undefined: the field is empty. */
-const fromLocal = (value: string): string | undefined =>
+export const fromLocal = (value: string): string | undefined =>
   value === '' || Number.isNaN(Date.parse(value)) ? undefined : new Date(value).toISOString()
 
-function toLocal(moment: string | undefined): string {
+export function toLocal(moment: string | undefined): string {
   if (moment === undefined) return ''
   const at = new Date(moment)
   return new Date(at.getTime() - at.getTimezoneOffset() * 60_000).toISOString().slice(0, 16)

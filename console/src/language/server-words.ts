@@ -44,6 +44,7 @@ export const serverWords: readonly string[] = [
   msg('policy'),
   msg('public key'),
   msg('recordings'),
+  msg('service'),
   msg('session'),
   msg('tag'),
   msg('pending'),

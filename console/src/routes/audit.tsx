@@ -28,6 +28,7 @@ type Change = { [K in keyof AuditSearch]?: AuditSearch[K] | undefined }
 type Group<Action> = Action extends `${infer Before}.${string}` ? Before : never
 const groupWords: Readonly<Record<Group<AuditAction>, string>> = {
   device: msg('Devices'),
+  service: msg('Services'),
   budget: msg('Data budgets'),
   tag: msg('Tags'),
   pairing: msg('Pairings'),

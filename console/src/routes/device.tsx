@@ -23,6 +23,8 @@ import { DialogButton } from '../components/dialog-button.tsx'
 import { verbatim } from '../components/form.tsx'
 import { Icon } from '../components/icon.tsx'
 import { MoreMenu } from '../components/menu.tsx'
+import { PublicMark } from '../components/public-mark.tsx'
+import { DeviceServices, useIsPublic } from '../components/service-panel.tsx'
 import { OnlineHistory } from '../components/online-history.tsx'
 import { Page, Panel } from '../components/page.tsx'
 import { Fact } from '../components/row.tsx'
@@ -82,6 +84,7 @@ function Shown({ device }: { device: Device }) {
       <div className="with-side">
         <div className="stack">
           {status === 'accepted' && <Connect device={device} />}
+          {status === 'accepted' && <DeviceServices device={device} />}
           {canAccept(device) && (
             <Panel title={t('Connect')}>
               <p className="soft">{t('You can connect to it once it is accepted.')}</p>
@@ -109,6 +112,7 @@ function Shown({ device }: { device: Device }) {
 
 const Signs = ({ device }: { device: Device }) => (
   <span className="signs">
+    {useIsPublic(device) && <PublicMark />}
     <span className="state">
       <Lamp on={device.online} />
       {device.online ? (

@@ -18,6 +18,7 @@ import { InviteButton } from '../components/session-invitations.tsx'
 import { useSessionActions, whose } from '../components/session-actions.tsx'
 import { QueryContent, Empty, Loading } from '../components/query-content.tsx'
 import { inFull, Lamp, Pill } from '../components/status.tsx'
+import { WebFacts } from '../components/web-traffic.tsx'
 import { momentOf_ms, readSessionSearch } from '../session-search.ts'
 import { kinds, lasted, SessionPills } from './sessions.tsx'
 import { megabytes } from '../language/format.ts'
@@ -44,7 +45,7 @@ function Shown({ session }: { session: Session }) {
   const may = useMay('administrator')
   const acts = useSessionActions(session)
   const me = useMe()
-  const { active, recorded, unrecorded, person } = session
+  const { active, recorded, unrecorded, person, web } = session
   const isOwn = person.kind === 'user' && person.id === me.id
   return (
     <Page
@@ -60,7 +61,7 @@ function Shown({ session }: { session: Session }) {
         active && (
           <>
             <ContinueHere session={session} />
-            {(may || isOwn) && <InviteButton uid={session.uid} />}
+            {(may || isOwn) && !web && <InviteButton uid={session.uid} />}
             {may && (
               <Button kind="danger" onPress={acts.close}>
                 {t('Close the session')}
@@ -79,26 +80,28 @@ function Shown({ session }: { session: Session }) {
         </Panel>
       )}
       {may && recorded && !active && <Recording uid={session.uid} remove={acts.removeRecording} />}
-      {(!recorded || unrecorded || !may) && (
+      {!web && (!recorded || unrecorded || !may) && (
         <Panel title={active ? t('Live') : t('Recording')}>
           <p className="soft">{wordsFor(session, may)}</p>
           {!may && recorded && active && <Joining uid={session.uid} />}
         </Panel>
       )}
-      {may && <SessionEvents uid={session.uid} />}
+      {may && (
+        <SessionEvents uid={session.uid} title={web ? t('Requests') : t('Files, commands and forwards')} />
+      )}
       <Panel title={t('Details')}>
         <dl className="facts-list">
           <Fact name={t('Who')}>
             <Person person={session.person} />
           </Fact>
-          <Fact name={t('User on the device')}>{session.username}</Fact>
           <Fact name={t('Device')}>
             <Link to="/devices/$uid" params={{ uid: session.device_uid }}>
               {session.device.name}
             </Link>
           </Fact>
+          {web ? <WebFacts web={web} /> : <Fact name={t('User on the device')}>{session.username}</Fact>}
           <Fact name={t('From')}>{session.ip_address}</Fact>
-          <Fact name={t('Via')}>{t(ways[session.via] ?? '')}</Fact>
+          {!web && <Fact name={t('Via')}>{t(ways[session.via] ?? '')}</Fact>}
           <Fact name={t('With')}>{t(methods[session.method] ?? '')}</Fact>
           <Fact name={t('Key')}>
             {session.key && (
@@ -108,10 +111,14 @@ function Shown({ session }: { session: Session }) {
             )}
           </Fact>
           <Fact name={t('Client')}>{session.client}</Fact>
-          <Fact name={t('Program')}>
-            {session.resumes ? <Continues session={session} /> : t(kinds[session.type] ?? session.type)}
-          </Fact>
-          <Fact name={t('Terminal')}>{session.term}</Fact>
+          {!web && (
+            <>
+              <Fact name={t('Program')}>
+                {session.resumes ? <Continues session={session} /> : t(kinds[session.type] ?? session.type)}
+              </Fact>
+              <Fact name={t('Terminal')}>{session.term}</Fact>
+            </>
+          )}
           <Fact name={t('Also in the session')}>
             {session.participants?.map(({ name }) => name).join(', ')}
           </Fact>

@@ -10,7 +10,7 @@ import { Continues } from '../components/continue-session.tsx'
 import { Page, Panel } from '../components/page.tsx'
 import { Icon } from '../components/icon.tsx'
 import { Person } from '../components/person.tsx'
-import { useSessionActions, whose } from '../components/session-actions.tsx'
+import { accountOf, useSessionActions, whose } from '../components/session-actions.tsx'
 import { Empty, QueryList } from '../components/query-content.tsx'
 import { RefusedLogins } from '../components/refused-logins.tsx'
 import { SessionFilters } from '../components/session-filters.tsx'
@@ -19,6 +19,7 @@ import { spanOf } from '../search-params.ts'
 import { readSessionsSearch, type SessionsSearch } from '../session-search.ts'
 import { inFull, Lamp, Pill, When } from '../components/status.tsx'
 import { TimeLeft } from '../components/time-left.tsx'
+import { WebSummary } from '../components/web-traffic.tsx'
 
 const page_size = 20
 
@@ -29,6 +30,7 @@ export const kinds: Readonly<Record<string, string>> = {
   shell: msg('a shell'),
   exec: msg('a command'),
   subsystem: msg('files'),
+  web: msg('a service'),
   none: msg('no program'),
 }
 
@@ -142,7 +144,7 @@ export function SessionPills({ session }: { session: Session }) {
 function SessionRow({ session, may }: { session: Session; may: boolean }) {
   const acts = useSessionActions(session)
   const [isOpen, setOpen] = useState(false)
-  const { username, device, active, recorded, uid } = session
+  const { device, active, recorded, uid, web } = session
   const name = whose(session)
   return (
     <li className="row">
@@ -152,7 +154,7 @@ function SessionRow({ session, may }: { session: Session; may: boolean }) {
           {rich('{user} on {device}', {
             user: (
               <Link to="/sessions/$uid" params={{ uid }} aria-label={t('Session of {name}', { name })}>
-                <strong>{username}</strong>
+                <strong>{accountOf(session)}</strong>
               </Link>
             ),
             device: (
@@ -172,7 +174,13 @@ function SessionRow({ session, may }: { session: Session; may: boolean }) {
           {' · '}
           {t('from {address}', { address: session.ip_address })}
           {' · '}
-          {session.resumes ? <Continues session={session} /> : t(kinds[session.type] ?? session.type)}
+          {web ? (
+            <WebSummary web={web} />
+          ) : session.resumes ? (
+            <Continues session={session} />
+          ) : (
+            t(kinds[session.type] ?? session.type)
+          )}
         </p>
         {isOpen && (
           <Suspense fallback={<p className="soft">{t('Loading …')}</p>}>

@@ -119,4 +119,9 @@ export const auditActions = {
   'Somebody was invited to a session.': 'Jemand wurde in eine Sitzung eingeladen.',
   'Somebody accepted an invitation to a session.': 'Jemand hat eine Einladung in eine Sitzung angenommen.',
   'An invitation to a session was revoked.': 'Eine Einladung in eine Sitzung wurde widerrufen.',
+  'A service of a device was created.': 'Ein Dienst eines Geräts wurde angelegt.',
+  'A service of a device changed.': 'Ein Dienst eines Geräts wurde geändert.',
+  'A service of a device was removed.': 'Ein Dienst eines Geräts wurde entfernt.',
+  'A link to a service of a device was created.': 'Ein Link zu einem Dienst eines Geräts wurde erstellt.',
+  'Somebody opened a service of a device.': 'Jemand hat einen Dienst eines Geräts geöffnet.',
 } as const

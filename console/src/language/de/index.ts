@@ -15,6 +15,7 @@ import { player } from './player.ts'
 import { refusals } from './refusals.ts'
 import { sentences } from './sentences.ts'
 import { server } from './server.ts'
+import { services } from './services.ts'
 import { sessions } from './sessions.ts'
 import { sharing } from './sharing.ts'
 import { terminal } from './terminal.ts'
@@ -36,6 +37,7 @@ export const de: Readonly<Record<string, string>> = {
   ...refusals,
   ...sentences,
   ...server,
+  ...services,
   ...sessions,
   ...sharing,
   ...terminal,

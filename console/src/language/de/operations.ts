@@ -356,4 +356,32 @@ export const operations = {
   'Stats by day': 'Zahlen nach Tagen lesen',
   'How many sessions, connected devices and bytes the namespace had on each of the last days. Counted once a minute.':
     'Wie viele Sitzungen, verbundene Geräte und Bytes der Namensraum an jedem der letzten Tage hatte. Einmal in der Minute gezählt.',
+  'Get services': 'Dienste lesen',
+  'The services of the namespace’s devices, or of one device, by name.':
+    'Die Dienste der Geräte des Namensraums oder eines Geräts, nach Namen.',
+  'Get service': 'Dienst lesen',
+  'One service.': 'Ein einzelner Dienst.',
+  'Create service': 'Dienst anlegen',
+  'Makes an HTTP service of a device available in browsers. Another host than the device itself needs an administrator, and an agent that permits it.':
+    'Macht einen HTTP-Dienst eines Geräts im Browser verfügbar. Ein anderer Host als das Gerät selbst braucht einen Administrator und einen Agenten, der ihn erlaubt.',
+  'Update service': 'Dienst ändern',
+  'Changes a service. Whoever may no longer open it is disconnected.':
+    'Ändert einen Dienst. Wer ihn nicht mehr öffnen darf, wird getrennt.',
+  'Delete service': 'Dienst löschen',
+  'Removes a service and disconnects everybody. Its address is never used again.':
+    'Entfernt einen Dienst und trennt alle. Seine Adresse wird nie wieder verwendet.',
+  'Create link to service': 'Link zu einem Dienst erstellen',
+  'A link that opens the service for whoever has it. The link from before stops working.':
+    'Ein Link, mit dem jeder, der ihn hat, den Dienst öffnet. Der vorige Link gilt nicht mehr.',
+  'Get listening ports': 'Lauschende Ports lesen',
+  'The TCP ports on which programs of the device listen, as its agent sees them now.':
+    'Die TCP-Ports, an denen Programme des Geräts lauschen, wie sein Agent sie jetzt sieht.',
+  'List web endpoints': 'Web-Endpunkte lesen',
+  'The public services of the namespace, in the form of ShellHub.':
+    'Die öffentlichen Dienste des Namensraums, in der Form von ShellHub.',
+  'Create web endpoint': 'Web-Endpunkt anlegen',
+  'Makes a public service, in the form of ShellHub.':
+    'Macht einen öffentlichen Dienst, in der Form von ShellHub.',
+  'Delete web endpoint': 'Web-Endpunkt löschen',
+  'Removes a public service by its address.': 'Entfernt einen öffentlichen Dienst über seine Adresse.',
 } as const

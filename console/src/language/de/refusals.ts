@@ -198,4 +198,17 @@ export const refusals = {
   'Your invitation is for watching only.': 'Ihre Einladung ist nur zum Zusehen.',
   'You sent too many messages.': 'Sie haben zu viele Nachrichten gesendet.',
   'The server does not understand this message.': 'Der Server versteht diese Nachricht nicht.',
+  'The device is offline, or does not answer.': 'Das Gerät ist offline oder antwortet nicht.',
+  'Only newer agents of Hawser can list their ports.':
+    'Nur neuere Agenten von Hawser können ihre Ports nennen.',
+  'Link-local, multicast and unspecified addresses are not possible.':
+    'Link-lokale, Multicast- und unbestimmte Adressen sind nicht möglich.',
+  'Only administrators may make or change a service of another host than the device itself.':
+    'Nur Administratoren dürfen einen Dienst für einen anderen Host als das Gerät selbst anlegen oder ändern.',
+  'Name at least one member.': 'Nennen Sie mindestens ein Mitglied.',
+  'It is in the past.': 'Der Zeitpunkt liegt in der Vergangenheit.',
+  'This service is the public URL of its device: it can be switched off there, or deleted.':
+    'Dieser Dienst ist die öffentliche URL seines Geräts: Er lässt sich dort ausschalten oder löschen.',
+  'This service is not opened by a link; change who may open it.':
+    'Dieser Dienst wird nicht mit einem Link geöffnet; ändern Sie, wer ihn öffnen darf.',
 } as const

@@ -212,4 +212,5 @@ export const sentences = {
   'The connection is lost.': 'Die Verbindung ist verloren.',
   'The connection was cut.': 'Die Verbindung wurde getrennt.',
   'The connection was gone already.': 'Die Verbindung war schon weg.',
+  'services of devices in browsers': 'Dienste von Geräten im Browser',
 } as const
