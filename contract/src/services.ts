@@ -30,6 +30,7 @@ const Name = Type.String({
   minLength: 1,
   maxLength: 64,
   pattern: '^[^\\s\\u0000-\\u001f\\u007f](?:[^\\u0000-\\u001f\\u007f]*[^\\s\\u0000-\\u001f\\u007f])?$',
+  description: 'What people call it, 1 to 64 characters.',
 })
 const Host = Type.String({
   minLength: 1,
@@ -37,7 +38,7 @@ const Host = Type.String({
   pattern: targetHostPattern,
   description: 'A name or an address as the device knows it. 127.0.0.1 is the device itself.',
 })
-const Port = Type.Integer({ minimum: 1, maximum: 65_535 })
+const Port = Type.Integer({ minimum: 1, maximum: 65_535, description: 'The TCP port that it listens on.' })
 const Scheme = Type.Enum([...serviceSchemes], { description: 'How the device is spoken to.' })
 const Check = Type.Enum([...serviceChecks], {
   description:
@@ -112,7 +113,9 @@ const People = Type.Array(KnownUsername, {
   uniqueItems: true,
   description: 'The user names of members.',
 })
-const End = Type.Union([Type.Null(), Timestamp], { description: 'When nobody can open it any longer.' })
+const End = Type.Union([Type.Null(), Timestamp], {
+  description: 'When nobody can open it any longer; null: never.',
+})
 
 const changes = {
   name: Type.Optional(Name),
@@ -141,7 +144,10 @@ export const ListeningPorts = Type.Array(
 const params = Type.Object({ id: Uuid })
 const aService = { params: { id: sample.service } }
 export const addressPattern = '^[a-f0-9]{32}$'
-const Address = Type.String({ pattern: addressPattern })
+const Address = Type.String({
+  pattern: addressPattern,
+  description: 'The first label of the host name, 32 hexadecimal characters.',
+})
 
 export const services = {
   list: operation({

@@ -23,7 +23,7 @@ export const sessionEventKinds = {
   forward: 'A connection was forwarded from the client to an address that the device reaches.',
   listen: 'The device listens for connections that it forwards to the client.',
   'remote-forward': 'A connection was forwarded from the device to the client.',
-  web: 'A request to a service; `target` is its path without the query, `why` the status of the answer.',
+  web: 'A request to a service: its method and its path without the query; `why` is the status of the answer.',
   unread: 'From here on the files of this SFTP connection could not be followed; `why` says why not.',
   more: 'More happened than is kept; `why` says how much.',
 } as const
@@ -37,7 +37,8 @@ export const SessionEvent = Type.Object({
   at: Timestamp,
   kind: Type.Enum(Object.keys(sessionEventKinds) as SessionEventKind[]),
   subject: Type.String({
-    description: 'The path of the file, the command, or host:port. Secrets in it are masked.',
+    description:
+      'The path of the file, the command, host:port, or a request’s method and path. Secrets in it are masked.',
   }),
   target: Type.Optional(Type.String({ description: 'The other path of a rename, a link or a copy.' })),
   outcome: Type.Enum([...sessionEventOutcomes], {

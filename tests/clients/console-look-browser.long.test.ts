@@ -34,6 +34,8 @@ const inside = [
   '/devices?map=true',
   `/devices/${sample.device}`,
   `/devices/${'f'.repeat(64)}`,
+  '/services',
+  `/open/${'0'.repeat(32)}?state=${'x'.repeat(32)}`,
   '/add-device',
   '/sessions',
   '/sessions?past=true',

@@ -51,6 +51,7 @@ test('an administrator reads what happened, and forbids it', async () => {
     forward_exceptions: ['db:5432', '10.0.*:8000-8999'],
     subsystems: 'allow',
     subsystem_exceptions: ['netconf'],
+    services: 'allow',
   })
   await fill(page, { Destinations: 'db:9-1' })
   await press(page, 'Save the policy')

@@ -1,5 +1,5 @@
 // Services of a device in front of a real agent: what passes, who gets in, and what ends.
-import { createHash, randomBytes } from 'node:crypto'
+import { createHash, createPublicKey, randomBytes, verify } from 'node:crypto'
 import { once } from 'node:events'
 import http, { type IncomingMessage } from 'node:http'
 import net from 'node:net'
@@ -420,4 +420,50 @@ test('the ports on which the device listens', async () => {
     port: program.port,
     program: expect.stringMatching(/node|vitest|MainThread/) as string,
   })
+})
+
+test('a program learns who it is, and can check it', async () => {
+  await using program = await startProgram(echo)
+  const { host, address } = await place.serve(program.port, { identify: true })
+  const browser = place.browser()
+  await browser.open(address, place.operator)
+  const forged = { 'x-hawser-user': 'olga', 'x-hawser-assertion': 'e30.e30.x' }
+  const { headers } = JSON.parse((await browser.ask(host, { headers: forged })).text) as Seen
+  expect(headers['x-hawser-user']).toBe(sample.operator.username)
+  const [head = '', payload = '', signature = ''] = (headers['x-hawser-assertion'] ?? '').split('.')
+  const read = (part: string) =>
+    JSON.parse(Buffer.from(part, 'base64url').toString()) as Record<string, unknown>
+  const { keys } = (await place.nobody.services.keys()).body
+  const key = keys.find(({ kid }) => kid === read(head)['kid'])!
+  const publicKey = createPublicKey({ key: { ...key }, format: 'jwk' })
+  const signed = Buffer.from(`${head}.${payload}`)
+  expect(verify(null, signed, publicKey, Buffer.from(signature, 'base64url'))).toBe(true)
+  expect(read(payload)).toMatchObject({
+    iss: 'http://hawser.test',
+    aud: `http://${host}`,
+    sub: sample.operator.id,
+    name: sample.operator.username,
+    role: 'operator',
+    namespace: sample.namespace,
+  })
+})
+
+test('a rule of the firewall for every user holds for services, too', async () => {
+  await using program = await startProgram(echo)
+  for (const { id } of (await place.owner.firewall.list({ query: {} })).body)
+    await place.owner.firewall.remove({ params: { id } })
+  const { body } = await place.owner.firewall.create({
+    body: {
+      action: 'deny',
+      active: true,
+      priority: 1,
+      source_ip: '^127\\.',
+      username: '.*',
+      filter: { hostname: '.*' },
+    },
+  })
+  const forbidden = await place.serve(program.port, { audience: 'public' })
+  expect((await place.browser().ask(forbidden.host)).status).toBe(401)
+  await place.owner.firewall.remove({ params: { id: body.id } })
+  expect((await place.browser().ask(forbidden.host)).status).toBe(200)
 })
