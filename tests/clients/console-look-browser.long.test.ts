@@ -95,7 +95,7 @@ test.each([
     }
     expect([...grounds]).toEqual([colorScheme === 'light' ? 'rgb(245, 247, 248)' : 'rgb(12, 21, 25)'])
     expect(new Set(person.refusals)).toEqual(
-      new Set([`404 /api/devices/${'f'.repeat(64)}`, '424 /api/billing/customer']),
+      new Set([`404 /api/devices/${'f'.repeat(64)}`, '404 /api/services/open', '424 /api/billing/customer']),
     )
     expect(person.troubles).toEqual([])
   },
@@ -139,6 +139,8 @@ test('dialogs, menus and the palette pass axe and fit a phone, and Escape closes
     ['/api-keys', () => press(page, 'Create an API key')],
     ['/settings', () => press(page, 'Add a member')],
     ['/connectors', () => press(page, 'Add a connector')],
+    ['/services', () => choose(page, 'More for members dashboard', 'Edit …')],
+    ['/services', () => choose(page, 'More for link dashboard', 'Delete …')],
     ['/audit', () => press(page, 'Add a stream')],
     ['/audit', () => choose(page, 'More for siem', 'Delete …')],
   ]
