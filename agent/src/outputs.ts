@@ -1,11 +1,10 @@
-// Passes the output of a program to its reader as it is read. All outputs are read into the same memory, so
-// that silent ones hold none: a new buffer for each read costs the agent more than the read. Bytes that the
-// reader does not take at once are copied before the next read. Reading stops while two pieces wait, so that
-// a slow reader slows the program. All output of the program is passed on, also after its end. Processes that
-// it left behind may hold its output open for ever. sshd waits for them; we wait while output arrives, for at
-// most the size of a pipe, since the program's own last output is no more than that.
+// Passes the output of a program to its reader as it is read. Reading stops while two pieces wait, so that a
+// slow reader slows the program. All output of the program is passed on, also after its end. Processes that it
+// left behind may hold its output open for ever. sshd waits for them; we wait while output arrives, for at most
+// the size of a pipe, since the program's own last output is no more than that.
 import type { OnReadOpts } from 'node:net'
 import type { Readable } from 'node:stream'
+import { copyOf, giveBack, readBuffer } from './read-memory.ts'
 
 /** Silence after the end of the program, not counting the time that the reader takes. */
 const silence_ms = 1_000
@@ -13,13 +12,6 @@ const silence_ms = 1_000
 const leftover_bytes = 1024 * 1024
 /** Pieces that may wait for the reader: one is written while the next is read. */
 const mostWaiting = 2
-export const read_bytes = 64 * 1024
-/** Spare copies: enough for a transfer or two. */
-const mostSpare = 4
-
-/** Every output is read into this memory, and copied before the next read. */
-const shared = Buffer.allocUnsafeSlow(read_bytes)
-const spare: Buffer[] = []
 
 /** An output of a program. Reading begins with `read`. */
 export class Output {
@@ -28,9 +20,9 @@ export class Output {
 
   /** `open`: opens a socket with these options, or a stream of Node's own where there is none. */
   constructor(open: (onread: OnReadOpts) => Readable) {
-    const callback = (count: number): boolean => this.#take(shared.subarray(0, count))
+    const callback = (count: number): boolean => this.#take(readBuffer.subarray(0, count))
     // A socket begins to read when it is made.
-    this.#stream = open({ buffer: shared, callback }).pause()
+    this.#stream = open({ buffer: readBuffer, callback }).pause()
     // A terminal without programs gives an error (EIO) instead of an end. `close` comes after both.
     this.#stream.on('error', () => undefined)
   }
@@ -43,7 +35,7 @@ export class Output {
     if (this.#stream.destroyed) return onEnd()
     this.#take = take
     this.#stream.once('close', onEnd)
-    // Only streams that do not read into the shared memory.
+    // Only streams that do not read into the same memory.
     this.#stream.on('data', (bytes: Buffer) => {
       if (!take(bytes)) this.#stream.pause()
     })
@@ -127,14 +119,14 @@ class Passing {
   #handCopy(bytes: Buffer): void {
     const copy = copyOf(bytes)
     this.#waiting += 1
-    this.#reader.take(copy.subarray(0, bytes.length)).then(
+    this.#reader.take(copy).then(
       () => this.#onTaken(copy),
       (error: unknown) => this.#onGone(error),
     )
   }
 
   #onTaken(copy: Buffer): void {
-    if (copy.length === read_bytes && spare.length < mostSpare) spare.push(copy)
+    giveBack(copy)
     this.#waiting -= 1
     if (this.#ended) return this.#finish()
     if (this.#stopped) this.#output.resume()
@@ -162,16 +154,4 @@ class Passing {
     if (this.#waiting === 0 && !this.#ended)
       this.#silence = setTimeout(() => this.#output.close(), silence_ms)
   }
-}
-
-/**
- * The copy is in use until it is spare again. Few bytes get memory of their own size: many sessions may wait
- * with a line each.
- */
-function copyOf(bytes: Buffer): Buffer {
-  const isLarge = bytes.length * 2 >= read_bytes && bytes.length <= read_bytes
-  const copy =
-    (isLarge ? spare.pop() : undefined) ?? Buffer.allocUnsafeSlow(isLarge ? read_bytes : bytes.length)
-  bytes.copy(copy)
-  return copy
 }

@@ -12,6 +12,8 @@ import {
   type TargetAnswer,
   type TargetRefusal,
 } from '@hawser/contract/tunnel'
+import { isReleasing } from '@hawser/mux'
+import { copyOf, giveBack, readBuffer } from './read-memory.ts'
 import { isLocal, isLoopback, isNever, permits } from './permitted-targets.ts'
 import { isSigned } from './server-key.ts'
 import { isPort, readHost, type ServicesSetting } from './services-setting.ts'
@@ -37,11 +39,13 @@ export type Targets = (
 const mostOpen = 512
 const mostDialling = 64
 const mostAddresses = 4
-/** The answer leaves before the server stops to wait for it. */
+/** The answer leaves before the server stops waiting for it. */
 const dial_ms = targetDial_ms - 1_000
 /** For the last bytes to a target whose stream has ended. */
 const linger_ms = 10_000
 const keepAlive_ms = 60_000
+/** Pieces of a target that wait for the tunnel: one is written while the next is read. */
+const mostWaiting = 2
 
 export function targetsOf(parts: TargetParts): Targets {
   let open = 0
@@ -93,7 +97,7 @@ async function addressesOf(
   if (permitted.length === 0) return 'forbidden'
   if (!ownAddresses) return permitted.slice(0, mostAddresses)
   const own = (await ownAddresses()).filter((address) => !isLoopback(address) && !isNever(address))
-  return own.length > 0 ? own.slice(0, mostAddresses) : 'off'
+  return own.length > 0 ? own.slice(0, mostAddresses) : 'unreachable'
 }
 
 /** Without it, names of others need not be resolved. */
@@ -154,7 +158,11 @@ async function connectTo(host: string, port: number, limit_ms: number, stream: D
     noDelay: true,
     keepAlive: true,
     keepAliveInitialDelay: keepAlive_ms,
+    onread: { buffer: readBuffer, callback: (count) => take(readBuffer.subarray(0, count)) },
   })
+  const take = writerTo(stream, () => socket.resume())
+  // Until the answer has left.
+  socket.pause()
   const leave = (): void => void socket.destroy()
   stream.once('close', leave)
   socket.setTimeout(limit_ms, () => socket.destroy(tooLate()))
@@ -177,8 +185,13 @@ async function join(stream: Duplex, socket: Socket): Promise<void> {
   const socketClosed = closing(socket).then((isRegular) => {
     if (!isRegular) stream.destroy()
   })
-  pass(stream, socket)
-  pass(socket, stream)
+  stream.on('data', (bytes: Buffer) => {
+    if (!socket.write(bytes)) stream.pause()
+  })
+  socket.on('drain', () => stream.resume())
+  stream.on('end', () => socket.end())
+  socket.on('end', () => stream.end())
+  socket.resume()
   await Promise.all([streamClosed, socketClosed])
 }
 
@@ -188,10 +201,19 @@ async function closing(each: Duplex): Promise<boolean> {
   return each.readableEnded && each.writableFinished
 }
 
-function pass(from: Duplex, to: Duplex): void {
-  from.on('data', (bytes: Buffer) => {
-    if (!to.write(bytes)) from.pause()
-  })
-  from.on('end', () => to.end())
-  to.on('drain', () => from.resume())
+/** Writes copies of what is read; false while two of them wait, so that a slow reader slows the target. */
+function writerTo(stream: Duplex, resume: () => void): (bytes: Buffer) => boolean {
+  const isReleased = isReleasing(stream)
+  let waiting = 0
+  return (bytes) => {
+    const copy = copyOf(bytes)
+    waiting += 1
+    stream.write(copy, (error) => {
+      waiting -= 1
+      // A stream that fails may still hold it.
+      if (isReleased && !error) giveBack(copy)
+      if (waiting < mostWaiting) resume()
+    })
+    return waiting < mostWaiting
+  }
 }

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import net, { type AddressInfo, type Socket } from 'node:net'
 import { text } from 'node:stream/consumers'
-import { MuxClosed, openMux, StreamRefused } from '@hawser/mux'
+import { isReleasing, MuxClosed, openMux, StreamRefused } from '@hawser/mux'
 
 async function echo(socket: Socket): Promise<void> {
   using mux = openMux(socket, { role: 'server', mostStreams: 100 })
@@ -22,6 +22,9 @@ const mux = openMux(socket, { role: 'client', mostStreams: 2 })
 const stream = mux.open(Buffer.from('Hello, '))
 stream.end('world.')
 assert.equal(await text(stream), 'Hello, world.')
+
+// On a socket, a buffer may be used again after the callback of its write.
+assert.ok(isReleasing(stream))
 
 // A stream that cannot be opened fails with the reason.
 const [first, second, third] = [mux.open(), mux.open(), mux.open()]
