@@ -8,6 +8,7 @@ import type { HttpsParts } from '../http/plain-requests.ts'
 import { iso, minute_ms } from '../kit/clock.ts'
 import { newUuid } from '../kit/ids.ts'
 import { limiter } from '../kit/limiter.ts'
+import { concurrencyByKey } from '../kit/concurrency.ts'
 import type { Log } from '../kit/log.ts'
 import type { Certificate } from '../tls/certificate.ts'
 import { certificateFiles } from '../tls/files.ts'
@@ -39,6 +40,10 @@ export function tlsSource(config: Config): TlsSource | undefined {
   if (email !== '' && chain !== '')
     throw new ConfigError(
       'HAWSER_ACME_EMAIL: with HAWSER_TLS_CERT there is a certificate already; unset one.',
+    )
+  if (email === '' && chain === '' && config.HAWSER_SERVICES_TLS_CERT !== '')
+    throw new ConfigError(
+      'HAWSER_SERVICES_TLS_CERT: the server speaks no TLS without HAWSER_TLS_CERT or HAWSER_ACME_EMAIL.',
     )
   if (email === '') return chain === '' ? undefined : { chain, key }
   const { protocol, hostname } = new URL(config.HAWSER_URL || 'http://localhost')
@@ -73,7 +78,8 @@ export async function openTls(
       event: 'tls.url',
       message: 'HAWSER_URL begins with http:// although the server speaks TLS: links in e-mails will, too.',
     })
-  const ofServices = await servicesTls(source, rooms, config, log)
+  const turns = concurrencyByKey(Infinity)
+  const ofServices = await servicesTls(source, rooms, config, log, (work) => turns.run('', work)!)
   const listener = await listenTls({
     contextOf: (name) => ofServices?.contextOf(name),
     listen: publicListen(config, config.HAWSER_HTTPS),
@@ -89,7 +95,10 @@ export async function openTls(
     if (expires_at > clock.now()) return log.info(about)
     log.error({ ...about, message: 'The TLS certificate has expired; clients will refuse it.' })
   }
-  const renewing = 'email' in source ? await renewWith(source, rooms, log, use) : undefined
+  const renewing =
+    'email' in source
+      ? await renewWith(source, rooms, log, (work) => turns.run('', work, { first: true })!, use)
+      : undefined
   if ('chain' in source)
     try {
       const files = await certificateFiles({
@@ -124,14 +133,17 @@ export async function openTls(
   }
 }
 
+type InTurn = <T>(work: () => Promise<T>) => Promise<T>
+
 /** The code is loaded only where it is used. */
 async function renewWith(
   { directory, email, name }: AcmeSource,
   rooms: Rooms,
   log: Log,
+  inTurn: InTurn,
   onCertificate: (certificate: Certificate) => void,
 ): Promise<Renewal> {
-  const renew = await renewer({ directory, email }, rooms, log)
+  const renew = await renewer({ directory, email }, rooms, log, inTurn)
   return renew(name, onCertificate)
 }
 
@@ -139,6 +151,7 @@ async function renewer(
   { directory, email }: Pick<AcmeSource, 'directory' | 'email'>,
   { stores, vault, clock, node }: Rooms,
   log: Log,
+  inTurn: InTurn,
 ) {
   const [{ renewal }, { orderCertificate }] = await Promise.all([
     import('../tls/renewal.ts'),
@@ -155,6 +168,7 @@ async function renewer(
       clock,
       log,
       order: orderCertificate,
+      inTurn,
       onCertificate,
     })
 }
@@ -169,6 +183,7 @@ async function servicesTls(
   rooms: Rooms,
   config: Config,
   log: Log,
+  inTurn: InTurn,
 ): Promise<ServicesTls | undefined> {
   const { HAWSER_SERVICES_TLS_CERT: chain, HAWSER_SERVICES_TLS_KEY: key } = config
   if ((chain === '') !== (key === ''))
@@ -178,12 +193,17 @@ async function servicesTls(
   if (chain !== '') return servicesFiles({ chain, key }, rooms, log)
   const { HAWSER_SERVICES_DOMAIN: domain, HAWSER_SERVICES_CERTIFICATES: most } = config
   if (!('email' in source) || domain === '' || most === 0) return undefined
+  const { directory } = source
   const names = manyNames({
     most,
     look_ms: minute_ms,
-    names: async (at_most) =>
-      (await rooms.stores.presentedServices.addresses(at_most)).map((address) => `${address}.${domain}`),
-    renew: await renewer(source, rooms, log),
+    names: async () => {
+      const found = await rooms.stores.presentedServices.addresses(iso(rooms.clock.now()))
+      return found.map(({ address, tenant_id }) => ({ name: `${address}.${domain}`, owner: tenant_id }))
+    },
+    isStored: async (name) => Boolean((await rooms.stores.certificates.find({ directory, name }))?.chain),
+    clock: rooms.clock,
+    renew: await renewer(source, rooms, log, inTurn),
     onError: (err) => log.error({ event: 'certificate.unread', err }),
   })
   const heard = rooms.bus.hear('service.changed', names.changed)

@@ -1,17 +1,28 @@
 // Certificates of many names below one domain, each ordered from the ACME server by itself: the names come
 // and go while the server runs, and only names that exist are ordered. At most `most` have one, the oldest
-// first, because ACME servers allow few orders for one domain in a week.
+// first; where several owners have names, one gets no more than half of them. ACME servers allow few orders for one
+// domain in a week, so no more than `most` new names are ordered in one, however many come and go.
 import { createSecureContext, type SecureContext } from 'node:tls'
+import { day_ms, type Clock } from '../kit/clock.ts'
+import { limiter } from '../kit/limiter.ts'
 import type { Certificate } from './certificate.ts'
 import type { Renewal } from './renewal.ts'
 
+export interface OwnedName {
+  readonly name: string
+  readonly owner: string
+}
+
 export interface ManyNamesParts {
-  /** The names that exist now, the oldest first, at most this many. */
-  names(most: number): Promise<readonly string[]>
+  /** The names that exist now, the oldest first. */
+  names(): Promise<readonly OwnedName[]>
   readonly most: number
+  /** Whether a certificate is stored from before. */
+  isStored(name: string): Promise<boolean>
   renew(name: string, onCertificate: (certificate: Certificate) => void): Renewal
   /** How often the names are looked up again; news come before. */
   readonly look_ms: number
+  readonly clock: Clock
   onError(error: unknown): void
 }
 
@@ -22,29 +33,47 @@ export interface ManyNames extends AsyncDisposable {
   changed(): void
 }
 
+const week_ms = 7 * day_ms
+
 export function manyNames(parts: ManyNamesParts): ManyNames {
-  const renewals = new Map<string, Renewal>()
+  const { most, clock } = parts
+  const renewals = new Map<string, Renewal & OwnedName>()
   const contexts = new Map<string, SecureContext>()
+  const orders = limiter(clock, { max: most, window_ms: week_ms })
   let looking = Promise.resolve()
+  let isWaiting = false
 
   async function look(): Promise<void> {
-    const wanted = new Set(await parts.names(parts.most))
-    for (const name of wanted)
-      if (!renewals.has(name))
-        renewals.set(
-          name,
-          parts.renew(name, ({ chain, key }) =>
-            contexts.set(name, createSecureContext({ cert: chain, key })),
-          ),
-        )
+    isWaiting = false
+    const names = await parts.names()
+    const existing = new Set(names.map(({ name }) => name))
     for (const [name, renewal] of renewals) {
-      if (wanted.has(name)) continue
+      if (existing.has(name)) continue
       renewals.delete(name)
       contexts.delete(name)
       await renewal[Symbol.asyncDispose]()
     }
+    const share = new Set(names.map(({ owner }) => owner)).size > 1 ? Math.ceil(most / 2) : most
+    const held = new Map<string, number>()
+    for (const { owner } of renewals.values()) held.set(owner, (held.get(owner) ?? 0) + 1)
+    for (const { name, owner } of names) {
+      if (renewals.size >= most) return
+      const owned = held.get(owner) ?? 0
+      if (renewals.has(name) || owned >= share) continue
+      if (!(await parts.isStored(name)) && orders.take('') > 0) continue
+      held.set(owner, owned + 1)
+      const renewal = parts.renew(name, ({ chain, key }) =>
+        contexts.set(name, createSecureContext({ cert: chain, key })),
+      )
+      renewals.set(name, Object.assign(renewal, { name, owner }))
+    }
   }
-  const changed = (): void => void (looking = looking.then(look).catch(parts.onError))
+  /** Changes that come while the names are looked up share the next look. */
+  const changed = (): void => {
+    if (isWaiting) return
+    isWaiting = true
+    looking = looking.then(look).catch(parts.onError)
+  }
   const timer = setInterval(changed, parts.look_ms).unref()
   changed()
 

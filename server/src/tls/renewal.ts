@@ -19,6 +19,8 @@ export interface RenewalParts {
   readonly clock: Clock
   readonly log: Log
   order(options: AcmeOrderOptions): Promise<{ chain: string; key: string }>
+  /** One order at a time for all names: the first one makes the account that all use. */
+  inTurn<T>(work: () => Promise<T>): Promise<T>
   onCertificate(certificate: Certificate): void
   readonly random?: () => number
 }
@@ -71,6 +73,12 @@ export function renewal(parts: RenewalParts): Renewal {
     const now = clock.now()
     if (current && now < renew_at) return Math.min(patient_ms, Math.max(second_ms, renew_at - now))
     if ((found?.retry_at ?? '') > iso(now)) return impatient_ms
+    return parts.inTurn(order)
+  }
+
+  async function order(): Promise<number> {
+    if (stopping.signal.aborted) return patient_ms
+    const now = clock.now()
     const leased = await store.lease(which, parts.holder, iso(now), iso(now + lease_ms))
     if (!leased) return impatient_ms
     // Another node may have renewed it since the row was read.
