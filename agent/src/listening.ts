@@ -95,7 +95,7 @@ async function programsOf(proc: string, inodes: readonly string[]): Promise<Map<
   return found
 }
 
-/** The first one last: it keeps the sockets of services that it starts for them. */
+/** Process 1 last: it also holds sockets that it has opened for the services that it starts. */
 async function processes(proc: string): Promise<string[]> {
   const names = await readdir(proc).catch((): string[] => [])
   const pids = names.filter((name) => /^\d+$/.test(name) && name !== '1').slice(0, mostProcesses - 1)
@@ -105,7 +105,7 @@ async function processes(proc: string): Promise<string[]> {
 function programOf(proc: string, pid: string): string {
   const name = quietly(() => readFileSync(`${proc}/${pid}/comm`, 'utf8'), '')
   const printable = name.replaceAll(/[^\p{L}\p{N}\p{P}\p{S} ]/gu, '').trim()
-  // So Node calls its first thread.
+  // Node names its main thread like this.
   return [...printable.replace(/-MainThread$/, '')].slice(0, longestProgram).join('')
 }
 

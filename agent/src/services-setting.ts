@@ -1,7 +1,7 @@
 // The setting HAWSER_SERVICES: the targets that people may open as web services of this device.
 //   off        none
 //   localhost  the device itself (the default)
-//   network    also everything that the device reaches, except addresses that never are (targets.ts)
+//   network    also everything that the device reaches, except addresses that never are (permitted-targets.ts)
 //   a list     exactly these: name:80 address:80 10.0.0.0/24:80 [fd00::1]:80 [fd00::/64]:80 localhost; the
 //              port * stands for every port
 import { isIP, SocketAddress } from 'node:net'

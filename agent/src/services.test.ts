@@ -166,12 +166,12 @@ test('nothing is connected or listed where services are off', async () => {
 test('a container is reached by its own addresses, or not at all', async () => {
   const container = { facts: () => ({}) as never, serve: async () => undefined }
   await using unknown = await tunnelTo(servicesWith('network', container))
-  expect((await unknown.connect()).answer).toEqual(off)
-  expect((await unknown.listening()).answer).toEqual(off)
+  expect((await unknown.connect()).answer).toEqual({ refused: 'unreachable' })
+  expect((await unknown.listening()).answer).toEqual({ refused: 'failed' })
   // The loopback of this machine is no address of a container.
   await using own = await tunnelTo(
     servicesWith('network', { ...container, addresses: async () => ['127.0.0.1'] }),
   )
-  expect((await own.connect()).answer).toEqual(off)
+  expect((await own.connect()).answer).toEqual({ refused: 'unreachable' })
   expect(sockets).toEqual([])
 })

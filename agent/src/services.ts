@@ -53,7 +53,8 @@ export function servicesOf({ config, served, device, session, log }: ServicesPar
       answer(stream, { refused })
     },
     async listening(stream) {
-      if (served) return answer(stream, off)
+      // The ports of this machine are not those of a container.
+      if (served) return answer(stream, { refused: 'failed' })
       // Those who ask at the same time get the same list.
       listing ??= list().finally(() => (listing = undefined))
       answer(stream, await listing)

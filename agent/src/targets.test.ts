@@ -201,12 +201,12 @@ describe('of a container', () => {
     for (const setting of ['localhost', 'network', 'localhost:*']) {
       using ours = agent(setting, at('127.0.0.2', '169.254.0.1', '::1', '0.0.0.0'))
       for (const host of ['localhost', '127.0.0.1', '::1'])
-        expect(await ours.answerTo(host, server.port)).toEqual(refused('off'))
+        expect(await ours.answerTo(host, server.port)).toEqual(refused('unreachable'))
       for (const host of ['10.0.0.1', 'printer.lan', '127.0.0.1.example'])
         expect(await ours.answerTo(host, server.port)).toEqual(refused('forbidden'))
     }
     using none = agent('localhost', at())
-    expect(await none.answerTo('localhost')).toEqual(refused('off'))
+    expect(await none.answerTo('localhost')).toEqual(refused('unreachable'))
     using listed = agent('localhost:1', at('192.0.2.1'))
     expect(await listed.answerTo('localhost')).toEqual(refused('forbidden'))
     if (server.address !== undefined) {

@@ -36,7 +36,8 @@ export type Targets = (
   tunnel: { readonly uid: string; readonly nonce: string },
 ) => Promise<TargetRefusal | undefined>
 
-const mostOpen = 512
+/** The tunnel has room for a few hundred sessions besides. */
+const mostOpen = 768
 const mostDialling = 64
 const mostAddresses = 4
 /** The answer leaves before the server stops waiting for it. */

@@ -8,7 +8,7 @@ import { startExec, type EngineClient, type Exec } from '@hawser/engine'
 const script = `
 for name in nc ncat netcat; do command -v $name >/dev/null 2>&1 && exec $name "$0" "$1"; done
 command -v socat >/dev/null 2>&1 && exec socat - "TCP:$0:$1"
-command -v bash >/dev/null 2>&1 && exec bash -c 'exec 3<>"/dev/tcp/$0/$1" || exit 1; cat <&3 & cat >&3' "$0" "$1"
+command -v bash >/dev/null 2>&1 && exec bash -c 'exec 3<>"/dev/tcp/$0/$1" || exit 1; cat <&3 & cat >&3; kill $! 2>/dev/null' "$0" "$1"
 exit 127`
 const noProgram = 127
 
