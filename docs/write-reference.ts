@@ -8,7 +8,14 @@ import { addresses, type NamedOperation, operations } from '@hawser/contract'
 import { type Access, rank, type Role, roles } from '@hawser/contract/access'
 import { auditActions, declaredActions, type AuditAction } from '@hawser/contract/audit-actions'
 import { failureHeader, failures, type FailureKind } from '@hawser/contract/failures'
-import { callLimits, deviceLimits, peopleLimits, sessionLimits, type Limit } from '@hawser/contract/limits'
+import {
+  callLimits,
+  deviceLimits,
+  peopleLimits,
+  serviceLimits,
+  sessionLimits,
+  type Limit,
+} from '@hawser/contract/limits'
 import {
   type DocumentedOperation,
   type Field,
@@ -275,7 +282,7 @@ function mostOf({ max, window_ms, inBytes, setting, times = 1, kind }: Limit): s
   const number = most >= 1024 * 1024 ? `${most / 1024 / 1024} MiB` : most.toLocaleString('en')
   if (inBytes) return `half of ${number} at a time`
   if (window_ms !== undefined) return `${number} ${spanOf(window_ms)}`
-  return kind === 'locked' ? number : `${number} at a time`
+  return kind === 'locked' || kind === 'headersTooLarge' ? number : `${number} at a time`
 }
 
 function beyondOf({ kind = 'tooMany', message, otherwise }: Limit): string {
@@ -309,6 +316,7 @@ function limitsPage(): string {
     ...chapter('People', peopleLimits),
     ...chapter('Devices', deviceLimits),
     ...chapter('Sessions', sessionLimits),
+    ...chapter('Services', serviceLimits),
   )
 }
 

@@ -32,7 +32,10 @@ const catalogue = {
   enrolmentTokenLimit: { status: 403, message: 'The namespace has as many enrolment tokens as it may have.' },
   acceptRuleLimit: { status: 403, message: 'The namespace has as many accept rules as it may have.' },
   budgetLimit: { status: 403, message: 'The namespace has as many data budgets as it may have.' },
-  serviceLimit: { status: 403, message: 'The namespace has as many services as it may have.' },
+  serviceLimit: {
+    status: 403,
+    message: 'The namespace has reached its limit of services; delete one first.',
+  },
   streamLimit: { status: 403, message: 'The namespace has as many audit streams as it may have.' },
   invitationLimit: { status: 403, message: 'The namespace has as many invitations as it may have.' },
   tooManyTags: { status: 403, message: 'There are three tags already, which is the most.' },

@@ -30,7 +30,7 @@ const Name = Type.String({
   minLength: 1,
   maxLength: 64,
   pattern: '^[^\\s\\u0000-\\u001f\\u007f](?:[^\\u0000-\\u001f\\u007f]*[^\\s\\u0000-\\u001f\\u007f])?$',
-  description: 'What people call it, 1 to 64 characters.',
+  description: 'Display name, 1 to 64 characters.',
 })
 const Host = Type.String({
   minLength: 1,
@@ -39,11 +39,11 @@ const Host = Type.String({
   description: 'A name or an address as the device knows it. 127.0.0.1 is the device itself.',
 })
 const Port = Type.Integer({ minimum: 1, maximum: 65_535, description: 'The TCP port that it listens on.' })
-const Scheme = Type.Enum([...serviceSchemes], { description: 'How the device is spoken to.' })
+const Scheme = Type.Enum([...serviceSchemes], { description: 'The protocol towards the device.' })
 const Check = Type.Enum([...serviceChecks], {
   description:
     'What is expected of the device’s certificate: `verify`, that an authority known to the server has issued it for `tls_name`; ' +
-    '`pin`, that it is the one it showed first; `none`, nothing, so that any program at that port is believed.',
+    '`pin`, that it is the one it showed first; `none`, nothing, so that any program at that port is trusted.',
 })
 const TlsName = Type.String({
   maxLength: 253,
@@ -53,10 +53,10 @@ const TlsName = Type.String({
 const Audience = Type.Enum([...serviceAudiences], {
   description:
     'Who may open it: `members` of the namespace, from `role` on; the `people` named, while they are members; ' +
-    'whoever has the `link`, and members from `role` on; or the `public`.',
+    'anyone with the `link`, and members from `role` on; or the `public`.',
 })
 const OpeningRole = Type.Enum([...openingRoles], {
-  description: 'The least role of members who may open it.',
+  description: 'The minimum role of members who may open it.',
 })
 const HostHeader = Type.String({
   maxLength: 260,
@@ -114,7 +114,7 @@ const People = Type.Array(KnownUsername, {
   description: 'The user names of members.',
 })
 const End = Type.Union([Type.Null(), Timestamp], {
-  description: 'When nobody can open it any longer; null: never.',
+  description: 'When it expires; null: never.',
 })
 
 const changes = {
@@ -187,7 +187,7 @@ export const services = {
   }),
   update: operation({
     title: 'Update service',
-    summary: 'Changes a service. Whoever may no longer open it is disconnected.',
+    summary: 'Changes a service. People who lose access to it are disconnected.',
     method: 'PATCH',
     path: '/api/services/:id',
     access: member('operator'),
@@ -216,7 +216,7 @@ export const services = {
   }),
   newLink: operation({
     title: 'Create link to service',
-    summary: 'A link that opens the service for whoever has it. The link from before stops working.',
+    summary: 'Creates a link that opens the service for anyone who has it. An earlier link stops working.',
     method: 'POST',
     path: '/api/services/:id/link',
     access: member('operator'),
@@ -229,7 +229,7 @@ export const services = {
   open: operation({
     title: 'Open service',
     summary:
-      'Lets the person’s browser into a service: the answer is the address to go to, good once and for half a minute, in the browser that the service has sent here.',
+      'Returns a one-time address, valid for 30 seconds, that lets the browser into the service that has sent it here.',
     method: 'POST',
     path: '/api/services/open',
     access: user,
@@ -238,7 +238,7 @@ export const services = {
       address: Address,
       state: Type.String({
         pattern: '^[A-Za-z0-9_-]{22,64}$',
-        description: 'What the service has given the browser when it sent it here.',
+        description: 'The state that the service gave the browser when it sent it here.',
       }),
       path: Type.Optional(
         Type.String({ maxLength: 4_096, description: 'Where to go in the service; empty: its first page.' }),

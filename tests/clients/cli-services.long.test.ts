@@ -66,7 +66,7 @@ describe('the address of a page', () => {
 
   test.each(['', '--version', 'file:///etc/passwd', 'javascript:alert(1)', 'steam://run/1', '\u001b]0;a'])(
     '%j of a hostile server opens nothing',
-    (url) => expect(() => addressOf({ url }, '')).toThrow(/gives no usable address/),
+    (url) => expect(() => addressOf({ url }, '')).toThrow(/returned an unusable address/),
   )
 })
 

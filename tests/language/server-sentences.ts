@@ -5,7 +5,14 @@ import { globSync, readFileSync } from 'node:fs'
 import path from 'node:path'
 import { parseAst } from 'vitest/node'
 import { failures, type FailureKind } from '@hawser/contract/failures'
-import { callLimits, deviceLimits, peopleLimits, sessionLimits, type Limit } from '@hawser/contract/limits'
+import {
+  callLimits,
+  deviceLimits,
+  peopleLimits,
+  serviceLimits,
+  sessionLimits,
+  type Limit,
+} from '@hawser/contract/limits'
 import { withoutFieldName } from '../../console/src/error-text.ts'
 
 interface Node {
@@ -105,6 +112,7 @@ export function serverSentences(): string[] {
     ...Object.values(callLimits),
     ...Object.values(peopleLimits),
     ...Object.values(sessionLimits),
+    serviceLimits.openings,
     deviceLimits.pairing,
   ]
   const all = [

@@ -78,7 +78,7 @@ export function addressOf({ url }: Pick<Service, 'url'>, path: string): URL {
   const address = URL.parse(path === '' ? url : `${url.replace(/\/+$/, '')}/${path}`)
   // The program that gets the address would open files, too.
   if (!address || !/^https?:$/.test(address.protocol))
-    throw new CliError(`The server gives no usable address: ${safeText(url)}.`, unreachableCode)
+    throw new CliError(`The server returned an unusable address: ${safeText(url)}.`, unreachableCode)
   return address
 }
 
@@ -93,7 +93,7 @@ export const open: Command = {
     },
   ],
   options: [
-    { name: 'https', doc: 'the device speaks HTTPS at this port (443 if none is given)' },
+    { name: 'https', doc: 'use HTTPS (port 443 if none is given)' },
     { name: 'print', doc: 'only prints the address' },
   ],
   details: [

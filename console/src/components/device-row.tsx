@@ -9,7 +9,7 @@ import { copy } from './copy.tsx'
 import { useDeviceActions } from './device-actions.tsx'
 import { Icon } from './icon.tsx'
 import { MoreMenu } from './menu.tsx'
-import { PublicMark } from './public-mark.tsx'
+import { PublicMark, usePublicDevices } from './public-mark.tsx'
 import { Row } from './row.tsx'
 import { useSshCommands } from '../ssh-commands.ts'
 import { Lamp, Pill, systemName, TagList, When, type Tone } from './status.tsx'
@@ -39,6 +39,7 @@ export function DeviceRow({ device, may }: DeviceRowProps) {
   const { name, online, status, info, remote_addr, tags, uid } = device
   const acts = useDeviceActions(device)
   const mayConnect = useMay('observer')
+  const publicDevices = usePublicDevices()
   const lines = useSshCommands()
   return (
     <Row
@@ -49,7 +50,7 @@ export function DeviceRow({ device, may }: DeviceRowProps) {
             <strong>{name}</strong>
           </Link>{' '}
           {status !== 'accepted' && <Pill tone={statusTones[status]}>{t(statusWords[status])}</Pill>}{' '}
-          {status === 'accepted' && device.public_url && <PublicMark />}{' '}
+          {status === 'accepted' && (device.public_url || publicDevices.has(device.uid)) && <PublicMark />}{' '}
           {device.conflict && <Pill tone="bad">{t('two machines use this identity')}</Pill>}{' '}
           {device.replaces && (
             <Pill tone="bad">{t('would replace {name}', { name: device.replaces.name })}</Pill>

@@ -187,7 +187,7 @@ function Audience({ given }: { given: Given }) {
           ['members', t('members of the namespace')],
           ['people', t('only certain members')],
           ['link', t('anyone with a link')],
-          ['public', t('anyone: it is public')],
+          ['public', t('anyone (public)')],
         ]}
         hint={audience === 'link' ? t('Create the link afterwards, in the list of services.') : undefined}
       />

@@ -111,7 +111,11 @@ function PortRow({ found, known, save, close }: PortProps) {
       const { url } = (await api.services.create({ body: given })).body
       go?.(url)
       close()
-      await showSaved(go ? t('The service was added.') : t('The service was added. Open it in the list.'))
+      await showSaved(
+        go
+          ? t('The service was added.')
+          : t('The service was added. Your browser blocked the new tab: open it in the list.'),
+      )
     } catch (error) {
       go?.('')
       showToast(errorText(error))

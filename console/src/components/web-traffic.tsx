@@ -27,7 +27,7 @@ export const WebFacts = ({ web }: { web: WebTraffic }) => (
     </Fact>
     <Fact name={t('Requests')}>
       {web.refused > 0
-        ? t('{requests}, {refused} of them refused', {
+        ? t('{requests}, and {refused} refused', {
             requests: requestsText(web),
             refused: web.refused,
           })

@@ -38,7 +38,7 @@ export function OpenPage() {
 
 const ToDevices = () => (
   <a className="button main" href="/devices">
-    {t('To the devices')}
+    {t('Go to devices')}
   </a>
 )
 

@@ -124,4 +124,6 @@ export const auditActions = {
   'A service of a device was removed.': 'Ein Dienst eines Geräts wurde entfernt.',
   'A link to a service of a device was created.': 'Ein Link zu einem Dienst eines Geräts wurde erstellt.',
   'Somebody opened a service of a device.': 'Jemand hat einen Dienst eines Geräts geöffnet.',
+  'Somebody was not let into a service of a device.':
+    'Jemand wurde nicht in einen Dienst eines Geräts gelassen.',
 } as const

@@ -365,14 +365,14 @@ export const operations = {
   'Makes an HTTP service of a device available in browsers. Another host than the device itself needs an administrator, and an agent that permits it.':
     'Macht einen HTTP-Dienst eines Geräts im Browser verfügbar. Ein anderer Host als das Gerät selbst braucht einen Administrator und einen Agenten, der ihn erlaubt.',
   'Update service': 'Dienst ändern',
-  'Changes a service. Whoever may no longer open it is disconnected.':
+  'Changes a service. People who lose access to it are disconnected.':
     'Ändert einen Dienst. Wer ihn nicht mehr öffnen darf, wird getrennt.',
   'Delete service': 'Dienst löschen',
   'Removes a service and disconnects everybody. Its address is never used again.':
     'Entfernt einen Dienst und trennt alle. Seine Adresse wird nie wieder verwendet.',
   'Create link to service': 'Link zu einem Dienst erstellen',
-  'A link that opens the service for whoever has it. The link from before stops working.':
-    'Ein Link, mit dem jeder, der ihn hat, den Dienst öffnet. Der vorige Link gilt nicht mehr.',
+  'Creates a link that opens the service for anyone who has it. An earlier link stops working.':
+    'Erstellt einen Link, mit dem jeder, der ihn hat, den Dienst öffnet. Ein früherer Link gilt nicht mehr.',
   'Get listening ports': 'Lauschende Ports lesen',
   'The TCP ports on which programs of the device listen, as its agent sees them now.':
     'Die TCP-Ports, an denen Programme des Geräts lauschen, wie sein Agent sie jetzt sieht.',

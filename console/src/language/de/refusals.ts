@@ -199,16 +199,20 @@ export const refusals = {
   'You sent too many messages.': 'Sie haben zu viele Nachrichten gesendet.',
   'The server does not understand this message.': 'Der Server versteht diese Nachricht nicht.',
   'The device is offline, or does not answer.': 'Das Gerät ist offline oder antwortet nicht.',
-  'Only newer agents of Hawser can list their ports.':
-    'Nur neuere Agenten von Hawser können ihre Ports nennen.',
-  'Link-local, multicast and unspecified addresses are not possible.':
-    'Link-lokale, Multicast- und unbestimmte Adressen sind nicht möglich.',
-  'Only administrators may make or change a service of another host than the device itself.':
-    'Nur Administratoren dürfen einen Dienst für einen anderen Host als das Gerät selbst anlegen oder ändern.',
+  'This agent cannot list listening ports; update it.':
+    'Dieser Agent kann keine offenen Ports nennen; aktualisieren Sie ihn.',
+  'You have opened many services; wait a moment.':
+    'Sie haben viele Dienste geöffnet; warten Sie einen Moment.',
+  'Link-local, multicast and unspecified addresses are not allowed.':
+    'Link-lokale, Multicast- und unbestimmte Adressen sind nicht erlaubt.',
+  'Only administrators can create or change services of other hosts than the device itself.':
+    'Nur Administratoren können Dienste anderer Hosts als des Geräts selbst anlegen oder ändern.',
+  'It is not an address.': 'Das ist keine Adresse.',
+  'It is not a valid host.': 'Das ist kein gültiger Host.',
   'Name at least one member.': 'Nennen Sie mindestens ein Mitglied.',
   'It is in the past.': 'Der Zeitpunkt liegt in der Vergangenheit.',
   'This service is the public URL of its device: it can be switched off there, or deleted.':
     'Dieser Dienst ist die öffentliche URL seines Geräts: Er lässt sich dort ausschalten oder löschen.',
-  'This service is not opened by a link; change who may open it.':
-    'Dieser Dienst wird nicht mit einem Link geöffnet; ändern Sie, wer ihn öffnen darf.',
+  'Only a service that is opened by a link has one; change who may open it.':
+    'Nur ein Dienst, den man mit einem Link öffnet, hat einen; ändern Sie, wer ihn öffnen darf.',
 } as const

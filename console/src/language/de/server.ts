@@ -128,8 +128,8 @@ export const server = {
   'You may not own more namespaces.': 'Sie dürfen keine weiteren Namensräume besitzen.',
   'Your role in this namespace does not allow this.': 'Ihre Rolle in diesem Namensraum erlaubt das nicht.',
   'Your token names no namespace; ask for one that does.': 'Ihre Anmeldung nennt keinen Namensraum.',
-  'The namespace has as many services as it may have.':
-    'Der Namensraum hat so viele Dienste, wie er haben darf.',
+  'The namespace has reached its limit of services; delete one first.':
+    'Der Namensraum hat die Höchstzahl seiner Dienste erreicht; löschen Sie erst einen.',
   service: 'Dienst',
   'Web endpoints': 'Web-Endpunkte',
 } as const

@@ -40,7 +40,7 @@ export const services = {
   'members of the namespace': 'Mitglieder des Namensraums',
   'only certain members': 'nur bestimmte Mitglieder',
   'anyone with a link': 'jeder mit einem Link',
-  'anyone: it is public': 'jeder: Er ist öffentlich',
+  'anyone (public)': 'jeder (öffentlich)',
   'Create the link afterwards, in the list of services.':
     'Den Link erstellen Sie danach in der Liste der Dienste.',
   'Anyone on the Internet who has its address can open it, without signing in. Make sure that it asks for a password of its own.':
@@ -96,7 +96,8 @@ export const services = {
     'TCP-Ports, an denen Programme des Geräts auf Verbindungen warten. Nicht hinter jedem steht eine Webseite.',
   'Nothing listens on this device.': 'Auf diesem Gerät lauscht nichts.',
   Ports: 'Ports',
-  'The service was added. Open it in the list.': 'Der Dienst wurde angelegt. Öffnen Sie ihn in der Liste.',
+  'The service was added. Your browser blocked the new tab: open it in the list.':
+    'Der Dienst wurde angelegt. Der Browser hat den neuen Tab blockiert: Öffnen Sie den Dienst in der Liste.',
   'unknown program': 'unbekanntes Programm',
   '{address}, saved as {name}': '{address}, gespeichert als {name}',
   'Save {name} …': '{name} speichern …',
@@ -108,12 +109,12 @@ export const services = {
   Service: 'Dienst',
   Target: 'Ziel',
   Requests: 'Anfragen',
-  '{requests}, {refused} of them refused': '{requests}, davon {refused} abgelehnt',
+  '{requests}, and {refused} refused': '{requests}, und {refused} abgelehnt',
   'To the device': 'Zum Gerät',
   'From the device': 'Vom Gerät',
   'Open the service’s own address again. It leads here when you need to sign in.':
     'Öffnen Sie noch einmal die eigene Adresse des Dienstes. Sie führt hierher, wenn Sie sich anmelden müssen.',
-  'To the devices': 'Zu den Geräten',
+  'Go to devices': 'Zu den Geräten',
   'Opening …': 'Wird geöffnet …',
   'The service could not be opened': 'Der Dienst ließ sich nicht öffnen',
   'There is no such service, or you may not open it.':
