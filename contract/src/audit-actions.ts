@@ -19,6 +19,7 @@ const catalogue = {
   'service.removed': 'A service of a device was removed.',
   'service.linked': 'A link to a service of a device was created.',
   'service.opened': 'Somebody opened a service of a device.',
+  'service.refused': 'Somebody was not let into a service of a device.',
   'budget.created': 'A data budget was created.',
   'budget.updated': 'A data budget changed.',
   'budget.removed': 'A data budget was removed.',

@@ -39,6 +39,13 @@ const unreadAnswers = 'Too many answers wait to be read.'
 const wrongTries = { max: 30, window_ms: 10 * minute_ms }
 
 export const callLimits = {
+  // Room for the longest filter that the contract takes, percent-encoded here and there, and a token.
+  head: {
+    what: 'Bytes of the head of a request, and of the answer of a device’s service',
+    by: 'request',
+    max: 32 * 1024,
+    kind: 'headersTooLarge',
+  },
   open: {
     what: 'Calls to operations that need no credential',
     by: 'address',
@@ -454,37 +461,37 @@ export const serviceLimits = {
     what: 'Requests and WebSockets open at services',
     by: 'person',
     max: 512,
-    message: 'You have too many requests open at services of devices.',
+    message: 'You have too many open requests to services.',
   },
   requestsOfSource: {
     what: 'Requests and WebSockets open at public services, or by a link',
     by: 'address',
     max: 64,
-    message: 'Too many requests from your address are open.',
+    message: 'Too many open requests from your address.',
+  },
+  requestsOfNetwork: {
+    what: 'Requests and WebSockets open at public services, or by a link',
+    by: '/48 of IPv6',
+    max: 256,
+    message: 'Too many open requests from your network.',
   },
   requestsOfDevice: {
     what: 'Requests and WebSockets open at public services, or by a link',
     by: 'device and node',
     max: 256,
-    message: 'Too many people use this device at this moment.',
+    message: 'Too many open requests to this device.',
   },
   requestsOfStrangers: {
-    what: 'Requests and WebSockets open at all public services, and by links',
+    what: 'Requests and WebSockets open at all public services, and by links; a namespace gets at most half of them',
     by: 'node',
     max: 2_000,
-    message: 'Too many people use public services at this moment.',
+    message: 'Too many open requests to public services.',
   },
   rateOfSource: {
     what: 'Requests to services by people who are not signed in',
     by: 'address',
     max: 600,
     window_ms: 10 * second_ms,
-  },
-  header: {
-    what: 'Bytes of a request’s head, or of a device’s answer',
-    by: 'request',
-    max: 32 * 1024,
-    kind: 'headersTooLarge',
   },
 } as const satisfies Record<string, Limit>
 

@@ -40,7 +40,11 @@ export const SessionEvent = Type.Object({
     description:
       'The path of the file, the command, host:port, or a request’s method and path. Secrets in it are masked.',
   }),
-  target: Type.Optional(Type.String({ description: 'The other path of a rename, a link or a copy.' })),
+  target: Type.Optional(
+    Type.String({
+      description: 'The other path of a rename, a link or a copy; the address that a request came from.',
+    }),
+  ),
   outcome: Type.Enum([...sessionEventOutcomes], {
     description:
       'partial: not the whole file, or not in order, so there is no hash. open: in progress, or the server ' +

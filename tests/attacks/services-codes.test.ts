@@ -152,6 +152,33 @@ describe('a code', () => {
   })
 })
 
+describe('a program that would read the code of somebody else', () => {
+  test('is never given one: a public service needs none', async () => {
+    await using program = await echo()
+    const { address, host } = await place.serve(program.port, { audience: 'public' })
+    const body = { address, state: 'x'.repeat(32), path: '/a?b' }
+    expect((await place.administrator.services.open({ body })).body.url).toBe(`http://${host}/a?b`)
+  })
+
+  test('does not see one from the moment before its service became public', async () => {
+    const seen: string[] = []
+    await using program = await startProgram((request, response) => {
+      seen.push(request.url ?? '')
+      response.end()
+    })
+    const { address, host, id } = await place.serve(program.port)
+    const state = await begin(place.browser(), host)
+    const code = await codeFor(place.administrator, address, state)
+    await place.operator.services.update({ params: { id }, body: { audience: 'public' } })
+    const victim = place.browser()
+    expect((await redeem(victim, host, code)).status).toBe(400)
+    expect(seen).toEqual([])
+    // These paths of a public service are its own otherwise.
+    expect((await redeem(victim, host, 'own')).status).toBe(200)
+    expect(seen).toEqual([`${returnPath}?code=own&path=%2F`])
+  })
+})
+
 describe('a code lets nobody in who', () => {
   const here = { tenant: sample.tenant }
   const observer = { ...here, uid: sample.observer.id }

@@ -6,8 +6,6 @@ import type { Duplex } from 'node:stream'
 import { describe, expect, test } from 'vitest'
 import type { Client } from '@hawser/contract/client'
 import { sample } from '@hawser/contract/examples'
-import type { Admitted } from '../../server/src/domain/access/service-access.ts'
-import { visits } from '../../server/src/gateway/services/visits.ts'
 import { eventually } from '../harness/eventually.ts'
 import {
   navigating,
@@ -197,44 +195,6 @@ test('of the public URL of a device, when it is switched off', async () => {
   await place.owner.devices.update({ params, body: { public_url: false } })
   await eventually(async () => expect(await isActive()).toBe(false))
   await refused(place.browser(), host)
-})
-
-test('a request that was let in while the right ended is judged again', async () => {
-  let isAllowed = true
-  const judging = Promise.withResolvers<void>()
-  const service = { id: 'one', tenant_id: 'one', name: '', host: '', port: 80, expires_at: null }
-  const person = { kind: 'user', id: 'one', name: 'one' }
-  const admitted = {
-    service,
-    person,
-    device: { uid: 'one' },
-    namespace: {},
-    method: 'sign-in',
-  } as unknown as Admitted
-  using room = visits({
-    access: {
-      async admit() {
-        const answer = isAllowed ? admitted : undefined
-        await judging.promise
-        return answer
-      },
-    },
-    sessions: {
-      begin: async () => ({ uid: 'one', note: () => undefined, finish: () => undefined }) as never,
-    },
-    open: new Map(),
-    connections: () => new http.Agent(),
-    newId: () => 'one',
-    clock: { now: () => 0 },
-  })
-  const visitor = { kind: 'user', user_id: 'one', epoch: 1, token_id: 'one' } as const
-  const enter = () => room.enter('one', visitor, '192.0.2.1', '')
-  const early = enter()
-  isAllowed = false
-  await room.recheck(() => true)
-  judging.resolve()
-  await early
-  expect(await enter()).toBeUndefined()
 })
 
 test('of everybody, when the device is rejected', async () => {

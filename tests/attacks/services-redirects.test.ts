@@ -1,8 +1,10 @@
 // The way into a service ends with a redirect, whose path a stranger may have chosen: in the link that
 // somebody follows, in the call to the console, or at the address that takes the code. It must stay with the
 // service. A device that names itself in Location is renamed; where it sends people elsewhere, that is its own.
+import type { IncomingMessage } from 'node:http'
 import { describe, expect, test } from 'vitest'
 import { returnPath } from '@hawser/contract/services'
+import { towardsBrowser } from '../../server/src/gateway/services/headers.ts'
 import { navigating, sharedServices, startProgram, type Answer } from '../harness/services.ts'
 
 const place = sharedServices()
@@ -120,6 +122,27 @@ test.each([
       const { headers } = await place.browser().ask(host, { path: `/${index}` })
       expect(headers.location, given).toBe(expected(`http://${host}`, target(program.port)))
     }
+  },
+)
+
+test.each(['x:99999', '1.2.3.999', '999.0.0.1:80'])('%s is no Host header', async (host_header) => {
+  await using program = await startProgram((_, response) => void response.end())
+  const { id } = await place.serve(program.port)
+  const refusal = { status: 400, message: expect.stringContaining('host_header') as string }
+  await expect(place.serve(program.port, { host_header })).rejects.toMatchObject(refusal)
+  const params = { id }
+  await expect(place.owner.services.update({ params, body: { host_header } })).rejects.toMatchObject(refusal)
+  await expect(place.serve(program.port, { host: '::::' })).rejects.toMatchObject({ status: 400 })
+})
+
+// It ended the server: the answer is read in an event, where nothing catches what is thrown.
+test.each([{ host_header: 'x:99999' }, { host_header: 'target', host: '::::' }])(
+  'a redirect is passed on although the Host header is none (%o)',
+  (service) => {
+    const location = 'http://x/a'
+    const answer = { headers: { location }, rawHeaders: ['Location', location] } as IncomingMessage
+    const known = { scheme: 'http', port: 80, host: '127.0.0.1', audience: 'public', ...service } as never
+    expect(towardsBrowser(answer, known, { host: 'a.test', secure: false })).toEqual(['Location', location])
   },
 )
 

@@ -133,6 +133,11 @@ describe('the server', () => {
     ).rejects.toMatchObject({
       status: 404,
     })
+    await change(own.id, { audience: 'link' })
+    await place.administrator.services.update({ params: { id: other.id }, body: { audience: 'link' } })
+    const newLink = (id: string) => place.operator.services.newLink({ params: { id } })
+    await expect(newLink(other.id)).rejects.toMatchObject({ status: 403 })
+    expect((await newLink(own.id)).body.link).toContain(own.address)
     for (const host of ['127.0.0.1', 'localhost', 'LOCALHOST', '::1', '127.8.8.8', '::ffff:127.0.0.1'])
       expect((await change(own.id, { host })).body.host).toBe(host)
   })
@@ -168,7 +173,7 @@ describe('a service that leads to the server itself', () => {
     const { host } = form === 'own' ? first : second
     for (const path of ['/', '/a?b']) {
       const { status, text } = await place.browser().ask(host, { path })
-      expect([status, text]).toEqual([508, '{"message":"This service leads back to this server."}'])
+      expect([status, text]).toEqual([508, '{"message":"Loop: this service leads back to this server."}'])
     }
     const upgrade = head('GET / HTTP/1.1', `Host: ${host}`, ...handshake, 'Connection: via')
     expect(statusOf(await answerTo(place.url, upgrade))).toBe(508)

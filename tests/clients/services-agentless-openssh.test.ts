@@ -17,9 +17,9 @@ test('without an account, with one that the login key opens, and with another', 
     })
     return newBrowser(harbour.service.url).ask(`${body.address}.localhost`, { path })
   }
-  expect((await ask('')).text).toContain('cannot connect by itself')
-  expect((await ask('olga')).text).toContain('did not let the server in')
+  expect((await ask('')).text).toContain('cannot connect to services')
+  expect((await ask('olga')).text).toContain('refused the login')
   machine.authorize((await harbour.owner.enrolmentKeys.loginKey()).body.public_key)
   expect(await ask('olga', '/pier')).toMatchObject({ status: 200, text: 'hello /pier' })
-  expect((await ask('nobody-else')).text).toContain('did not let the server in')
+  expect((await ask('nobody-else')).text).toContain('refused the login')
 })

@@ -10,7 +10,7 @@ import { makeAuthority, openssl } from '../harness/authority.ts'
 import { sharedWeb } from './services-programs.ts'
 
 const web = sharedWeb()
-const refused = 'The certificate of the device is not the expected one.'
+const refused = 'The certificate of the device is not the one that this service expects.'
 
 interface Keys {
   readonly cert: Buffer

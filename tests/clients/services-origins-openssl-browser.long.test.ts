@@ -144,7 +144,7 @@ test('no request of a hostile page reaches another service, although the browser
     document.body.append(form)
     form.submit()
   })()`)
-  await person.page.getByText('Another page may not use this service.').waitFor()
+  await person.page.getByText('Requests from other sites are not allowed here.').waitFor()
   expect(harmless.seen.slice(before)).toEqual([])
   // A link does no harm: it only takes the person there.
   await person.page.goto(bad.url)

@@ -127,7 +127,7 @@ describe('signing in', () => {
     expect((await place.browser().ask(service.host)).status).toBe(401)
   })
 
-  test('a role that is lowered, a person who is left out, and a sign-out end what is open', async () => {
+  test('a higher role that is asked for, and a person who is left out, end what is open', async () => {
     await using program = await startProgram(echo, echoSocket)
     const service = await place.serve(program.port, { audience: 'members', role: 'operator' })
     const browser = place.browser()
@@ -375,7 +375,7 @@ test('a session of the type web says who it was and what passed', async () => {
   await eventually(async () => {
     const { events } = (await place.owner.sessions.events({ params: { uid: session.uid }, query: {} })).body
     expect(events).toMatchObject([
-      { kind: 'web', subject: 'GET /', why: '200', sent: 5 },
+      { kind: 'web', subject: 'GET /', target: '127.0.0.1', why: '200', sent: 5 },
       { kind: 'web', subject: 'POST /form', why: '200', received: 3, sent: 5 },
     ])
   })
@@ -445,6 +445,8 @@ test('a program learns who it is, and can check it', async () => {
     name: sample.operator.username,
     role: 'operator',
     namespace: sample.namespace,
+    device: place.agent.uid,
+    target: `http://127.0.0.1:${program.port}`,
   })
 })
 
@@ -466,4 +468,28 @@ test('a rule of the firewall for every user holds for services, too', async () =
   expect((await place.browser().ask(forbidden.host)).status).toBe(401)
   await place.owner.firewall.remove({ params: { id: body.id } })
   expect((await place.browser().ask(forbidden.host)).status).toBe(200)
+})
+
+test('a rule of the firewall for a user holds for services that name that user', async () => {
+  await using program = await startProgram(echo)
+  for (const { id } of (await place.owner.firewall.list({ query: {} })).body)
+    await place.owner.firewall.remove({ params: { id } })
+  const { body } = await place.owner.firewall.create({
+    body: {
+      action: 'deny',
+      active: true,
+      priority: 1,
+      source_ip: '.*',
+      username: '^root$',
+      filter: { hostname: '.*' },
+    },
+  })
+  const [root, pilot, none] = [
+    await place.serve(program.port, { audience: 'public', username: 'root' }),
+    await place.serve(program.port, { audience: 'public', username: 'pilot' }),
+    await place.serve(program.port, { audience: 'public' }),
+  ]
+  const statuses = [root, pilot, none].map(async ({ host }) => (await place.browser().ask(host)).status)
+  expect(await Promise.all(statuses)).toEqual([401, 200, 200])
+  await place.owner.firewall.remove({ params: { id: body.id } })
 })

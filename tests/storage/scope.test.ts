@@ -130,7 +130,8 @@ const calls: Calls = {
         () => undefined,
       ),
     save: (store, theirs) => store.save(theirs.service, { name: 'taken over' }),
-    pin: (store, theirs) => store.pin(theirs.service, 'taken over'),
+    pin: async (store, theirs) =>
+      store.pin({ id: theirs.service, host: '127.0.0.1', port: 3000, scheme: 'http' }, 'taken over'),
     remove: (store, theirs) => store.remove(theirs.service),
     moveToDevice: (store, theirs) => store.moveToDevice(theirs.device, theirs.device),
   },

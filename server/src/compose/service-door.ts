@@ -1,15 +1,14 @@
 // Composition of the door at which browsers open services of devices, and of what stands behind it.
-import type { Agent, IncomingMessage } from 'node:http'
+import type { IncomingMessage } from 'node:http'
 import type { Duplex } from 'node:stream'
-import { protocols, longestListening_bytes, type ListeningAnswer } from '@hawser/contract/tunnel'
+import { protocols, longestListening_bytes } from '@hawser/contract/tunnel'
 import { serviceLimits } from '@hawser/contract/limits'
 import { multistream } from '@hawser/mux'
-import type { Admitted } from '../domain/access/service-access.ts'
 import type { Person } from '../domain/sessions/revocation.ts'
 import { gatewayKeys } from '../gateway/device/device-leg.ts'
 import { serviceDoor, type ServiceDoor } from '../gateway/services/door.ts'
 import { targets } from '../gateway/services/target.ts'
-import { upstreamAgent } from '../gateway/services/upstream.ts'
+import { upstream } from '../gateway/services/upstream.ts'
 import { visits } from '../gateway/services/visits.ts'
 import { whereFrom } from '../http/client-address.ts'
 import { newUid } from '../kit/ids.ts'
@@ -29,6 +28,7 @@ const listening_ms = 10_000
 export function openServiceDoor(rooms: Rooms, tunnels: Tunnels, ssh: Ssh): ServiceRoom {
   const { config, stores, clock, bus, log, url } = rooms
   const opened = new DisposableStack()
+  const failed = (err: unknown): void => log.error({ event: 'service.failed', err })
   rooms.askDevicesBy(async (device) => {
     const tunnel = await tunnels.find(device)
     if (!tunnel) throw new Error('The device has no tunnel.')
@@ -44,12 +44,12 @@ export function openServiceDoor(rooms: Rooms, tunnels: Tunnels, ssh: Ssh): Servi
       approvals: rooms.approvals,
       gatewayKey: gatewayKeys(),
       loginKey: rooms.loginKeyOf,
-      spares: ssh.spareLegs,
+      spares: ssh.spares,
       compression: config.HAWSER_COMPRESSION,
       newId: newUid,
-      async pin({ tenant_id, id }, fingerprint) {
-        const mine = stores.of(tenant_id).services
-        return (await mine.pin(id, fingerprint)) || (await mine.find(id))?.pinned === fingerprint
+      async pin(service, fingerprint) {
+        const mine = stores.of(service.tenant_id).services
+        return (await mine.pin(service, fingerprint)) || (await mine.find(service.id))?.pinned === fingerprint
       },
     }),
   )
@@ -58,31 +58,27 @@ export function openServiceDoor(rooms: Rooms, tunnels: Tunnels, ssh: Ssh): Servi
       access: rooms.serviceAccess,
       sessions: rooms.sessions,
       open: ssh.openSessions,
-      connections: (admitted: () => Admitted, method): Agent =>
-        upstreamAgent(
-          () => dial.open(admitted()),
-          method === 'sign-in' ? undefined : serviceLimits.requestsOfDevice.max,
+      connections: (to) =>
+        upstream(
+          (gone) => dial.open(to, gone),
+          to.method === 'sign-in' ? undefined : serviceLimits.requestsOfDevice.max,
         ),
       newId: newUid,
       clock,
+      onError: failed,
     }),
   )
   let isStopping = false
   opened.defer(() => void (isStopping = true))
-  const failed = (err: unknown): void => log.error({ event: 'service.failed', err })
-  opened.use(
-    bus.hear(
-      'service.changed',
-      ({ id }) => void visiting.recheck(({ service }) => service === id).catch(failed),
-    ),
-  )
+  opened.use(bus.hear('service.changed', ({ id }) => void visiting.recheck(({ service }) => service === id)))
   const from = whereFrom({ trusted: config.HAWSER_TRUSTED_PROXIES, header: config.HAWSER_ADDRESS_HEADER })
   const door = serviceDoor({
     addresses: rooms.serviceAddresses,
     openings: rooms.openings,
     console: url,
     isStopping: () => isStopping,
-    usesTls: tlsSource(config) !== undefined,
+    plain:
+      rooms.serviceAddresses.secure && tlsSource(config) !== undefined ? config.HAWSER_PLAIN_HTTP : undefined,
     visits: visiting,
     rate: limiter(clock, serviceLimits.rateOfSource),
     from: (request: IncomingMessage) => from(request),
@@ -96,11 +92,11 @@ export function openServiceDoor(rooms: Rooms, tunnels: Tunnels, ssh: Ssh): Servi
   }
 }
 
-async function answerOf(stream: Duplex, signal: AbortSignal): Promise<ListeningAnswer | undefined> {
+async function answerOf(stream: Duplex, signal: AbortSignal): Promise<unknown> {
   stream.on('error', () => undefined)
   try {
     if (!(await multistream.readReply(stream, protocols.listening, signal))) return undefined
-    return JSON.parse(await multistream.readLine(stream, longestListening_bytes, signal)) as ListeningAnswer
+    return JSON.parse(await multistream.readLine(stream, longestListening_bytes, signal))
   } finally {
     stream.destroy()
   }

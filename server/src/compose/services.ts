@@ -18,7 +18,8 @@ type AskDevice = Parameters<typeof listening>[0]['ask']
 
 function addressesOf(config: Config, url: string) {
   const { HAWSER_SERVICES_DOMAIN: domain } = config
-  if (domain === '') return serviceAddresses('localhost', defaultUrl(config))
+  // A console below localhost is for this machine only, too.
+  if (domain === '') return serviceAddresses('localhost', defaultUrl(config), new URL(url).hostname)
   const addresses = serviceAddresses(domain, url)
   if (addresses.labelOf(new URL(url).hostname) !== undefined)
     throw new ConfigError(
@@ -29,7 +30,7 @@ function addressesOf(config: Config, url: string) {
 
 export function openServices(
   foundation: Foundation,
-  { audit }: EvidenceRooms,
+  { audit, auditedRefusals }: EvidenceRooms,
   parts: Pick<AccessRooms, 'logins'> & Pick<ApprovalRooms, 'assertionKey'> & { readonly view: DeviceView },
 ) {
   const { config, stores, vault, clock, bus, url } = foundation
@@ -42,6 +43,7 @@ export function openServices(
     clock,
     addresses,
     access,
+    auditedRefusals,
     openings: foundation.limiter('service openings', serviceLimits.openings),
   })
   const asserted = assertions({ key: parts.assertionKey, clock, addresses, url })

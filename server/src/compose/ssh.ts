@@ -44,8 +44,7 @@ export interface Ssh extends AsyncDisposable {
   /** The screens of all terminals, with and without a client. */
   readonly screens: Pick<FairShare, 'held_bytes'>
   /** Legs to devices that wait for the next login. */
-  readonly spares: Pick<SpareLegs, 'size' | 'isReady'>
-  readonly spareLegs: SpareLegs
+  readonly spares: SpareLegs
   /** All that are open here, those of services too. */
   readonly openSessions: Map<string, OpenSession>
   /** Sessions that could not be recorded, and either continued unrecorded or were ended. */
@@ -126,7 +125,6 @@ export async function openSsh(rooms: Rooms, tunnels: Tunnels): Promise<Ssh> {
     agentless,
     screens: memory,
     spares,
-    spareLegs: spares,
     openSessions,
     recordingFailures,
     logins: reports,

@@ -76,8 +76,6 @@ export interface HttpParts {
 const webSocket = 'WEBSOCKET'
 /** The most that is read of a body where no operation is. */
 const largest_unread = 8 * 1024
-/** Room for the longest filter that the contract takes, percent-encoded here and there, and a token. */
-const largest_head = 32 * 1024
 /** For the head of a request, and for the body of an operation. */
 const request_ms = 30_000
 
@@ -124,7 +122,7 @@ export function httpServer(parts: HttpParts): FastifyInstance {
     logController: new LogController({ disableRequestLogging: true }),
     bodyLimit: largest_unread,
     http: {
-      maxHeaderSize: largest_head,
+      maxHeaderSize: callLimits.head.max,
       shouldUpgradeCallback: (request) =>
         parts.services.owns(request) ? parts.services.isUpgrade(request) : sockets.isOne(request),
       headersTimeout: request_ms,

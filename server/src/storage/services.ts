@@ -31,9 +31,18 @@ export function serviceStore(context: NamespaceContext) {
       context.insert('services', row).execute(),
     save: (id: string, change: Updateable<Tables['services']>) =>
       context.update('services').set(change).where('id', '=', id).execute(),
-    /** Keeps the first certificate; another node may have been quicker. */
-    pin: (id: string, pinned: string) =>
-      isOne(context.update('services').set({ pinned }).where('id', '=', id).where('pinned', '=', '')),
+    /** Stores the first certificate of this target; another node may have been quicker. */
+    pin: ({ id, host, port, scheme }: Pick<ServiceRow, 'id' | 'host' | 'port' | 'scheme'>, pinned: string) =>
+      isOne(
+        context
+          .update('services')
+          .set({ pinned })
+          .where('id', '=', id)
+          .where('pinned', '=', '')
+          .where('host', '=', host)
+          .where('port', '=', port)
+          .where('scheme', '=', scheme),
+      ),
     remove: (id: string) => isOne(context.remove('services').where('id', '=', id)),
     moveToDevice: (from: string, to: string) =>
       context.update('services').set({ device_uid: to }).where('device_uid', '=', from).execute(),
@@ -44,16 +53,14 @@ export function presentedServiceStore({ db }: AllNamespaces) {
   return {
     find: (address: string): Promise<ServiceRow | undefined> =>
       db.selectFrom('services').selectAll().where('address', '=', address).executeTakeFirst(),
-    /** The oldest first. */
-    async addresses(most: number): Promise<string[]> {
-      const rows = await db
+    /** Of services that are not over, the oldest first. */
+    addresses: (now: string): Promise<Pick<ServiceRow, 'address' | 'tenant_id'>[]> =>
+      db
         .selectFrom('services')
-        .select('address')
+        .select(['address', 'tenant_id'])
+        .where((where) => where.or([where('expires_at', 'is', null), where('expires_at', '>', now)]))
         .orderBy('created_at')
         .orderBy('id')
-        .limit(most)
-        .execute()
-      return rows.map(({ address }) => address)
-    },
+        .execute(),
   }
 }

@@ -13,10 +13,18 @@ import type { Logins } from './logins.ts'
 import { policyOf } from './policies.ts'
 import { sessionPolicy } from './session-policy.ts'
 
-/** The sign-in of a browser at a service, or the link that it came by. Nobody: a stranger. */
+/** A sign-in of a person. */
+export interface SignedIn {
+  readonly kind: 'user'
+  readonly user_id: string
+  readonly epoch: number
+  readonly token_id: string
+}
+
+/** The sign-in of a browser at a service, or the link that it came by, until when. Nobody: a stranger. */
 export type Visitor =
-  | { readonly kind: 'user'; readonly user_id: string; readonly epoch: number; readonly token_id: string }
-  | { readonly kind: 'link'; readonly link_hash: string }
+  | (SignedIn & { readonly ends_at: number })
+  | { readonly kind: 'link'; readonly link_hash: string; readonly ends_at: number }
   | { readonly kind: 'nobody' }
 
 export interface Admitted {
@@ -29,9 +37,27 @@ export interface Admitted {
   readonly method: 'sign-in' | 'link' | 'public'
 }
 
+/** Why there is nothing for a visitor. Administrators of the namespace read it, the visitor does not. */
+export type WhyNotAdmitted =
+  | 'expired'
+  | 'not-signed-in'
+  | 'not-a-member'
+  | 'role'
+  | 'audience'
+  | 'device-not-accepted'
+  | 'policy'
+  | 'firewall'
+  | 'device-limit'
+
+export type Decision =
+  | { readonly admitted: Admitted }
+  /** Without a service: there is none at the address. */
+  | { readonly refused?: WhyNotAdmitted; readonly service?: ServiceRow; readonly admitted?: undefined }
+
 export interface ServiceAccess {
+  decide(address: string, visitor: SignedIn | Visitor, source: string): Promise<Decision>
   /** Undefined: there is nothing for this visitor at the address. */
-  admit(address: string, visitor: Visitor, source: string): Promise<Admitted | undefined>
+  admit(address: string, visitor: SignedIn | Visitor, source: string): Promise<Admitted | undefined>
 }
 
 export interface ServiceAccessParts extends With<'stores' | 'clock'> {
@@ -42,43 +68,47 @@ export function serviceAccess({ stores, clock, logins }: ServiceAccessParts): Se
   /** How the visitor may open it, and who that is. */
   async function judge(
     service: ServiceRow,
-    visitor: Visitor,
-  ): Promise<Pick<Admitted, 'person' | 'role' | 'method'> | undefined> {
+    visitor: SignedIn | Visitor,
+  ): Promise<Pick<Admitted, 'person' | 'role' | 'method'> | WhyNotAdmitted> {
     if (service.audience === 'public') return { person: unknownPerson, role: undefined, method: 'public' }
     if (visitor.kind === 'link') {
       const fits = service.audience === 'link' && visitor.link_hash === service.link_hash
-      return fits ? { person: unknownPerson, role: undefined, method: 'link' } : undefined
+      return fits ? { person: unknownPerson, role: undefined, method: 'link' } : 'audience'
     }
-    if (visitor.kind === 'nobody') return undefined
+    if (visitor.kind === 'nobody') return 'not-signed-in'
     const standing = await standingOf(stores, { ...visitor, tenant_id: service.tenant_id })
-    if (!standing || standing.role === null) return undefined
+    if (!standing) return 'not-signed-in'
+    if (standing.role === null) return 'not-a-member'
     const { user_id } = visitor
-    const may =
-      service.audience === 'people'
-        ? (JSON.parse(service.people) as string[]).includes(user_id)
-        : rank(standing.role) >= rank(service.role)
+    if (service.audience === 'people') {
+      if (!(JSON.parse(service.people) as string[]).includes(user_id)) return 'audience'
+    } else if (rank(standing.role) < rank(service.role)) return 'role'
     const person = { kind: 'user', id: user_id, name: standing.username } as const
-    return may ? { person, role: standing.role, method: 'sign-in' } : undefined
+    return { person, role: standing.role, method: 'sign-in' }
+  }
+
+  async function decide(address: string, visitor: SignedIn | Visitor, source: string): Promise<Decision> {
+    const service = await stores.presentedServices.find(address)
+    if (!service) return {}
+    const no = (refused: WhyNotAdmitted): Decision => ({ refused, service })
+    if (service.expires_at !== null && Date.parse(service.expires_at) <= clock.now()) return no('expired')
+    const judged = await judge(service, visitor)
+    if (typeof judged === 'string') return no(judged)
+    const [device, namespace] = await Promise.all([
+      stores.of(service.tenant_id).devices.find(service.device_uid),
+      stores.namespaces.find(service.tenant_id),
+    ])
+    if (device?.status !== 'accepted' || !namespace) return no('device-not-accepted')
+    if (sessionPolicy(policyOf(namespace)).services() !== undefined) return no('policy')
+    const to = { device, namespace }
+    // Without a user of the device only rules for every user apply.
+    if (!(await logins.firewall(to, service.username, source)).allowed) return no('firewall')
+    if (!(await logins.withinLimit(to))) return no('device-limit')
+    return { admitted: { service, ...to, ...judged } }
   }
 
   return {
-    async admit(address, visitor, source) {
-      const service = await stores.presentedServices.find(address)
-      if (!service || (service.expires_at !== null && Date.parse(service.expires_at) <= clock.now()))
-        return undefined
-      const judged = await judge(service, visitor)
-      if (!judged) return undefined
-      const [device, namespace] = await Promise.all([
-        stores.of(service.tenant_id).devices.find(service.device_uid),
-        stores.namespaces.find(service.tenant_id),
-      ])
-      if (device?.status !== 'accepted' || !namespace) return undefined
-      if (sessionPolicy(policyOf(namespace)).services() !== undefined) return undefined
-      const to = { device, namespace }
-      // No Unix user is involved, so only rules for every user apply.
-      if (!(await logins.firewall(to, '', source)).allowed || !(await logins.withinLimit(to)))
-        return undefined
-      return { service, ...to, ...judged }
-    },
+    decide,
+    admit: async (address, visitor, source) => (await decide(address, visitor, source)).admitted,
   }
 }

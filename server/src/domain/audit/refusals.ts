@@ -1,4 +1,4 @@
-// Refusals in the audit log: logins at the SSH door, sign-ins and enrolment tokens. Strangers cause them, so
+// Refusals in the audit log: logins at the SSH door, sign-ins, enrolment tokens and services. Strangers cause them, so
 // a flood must not fill the log, and nothing may be dropped in silence. The first refusal of a source for a
 // reason is written at once; the rest of the minute is counted, and the count is written at its end.
 // The entries of a log in a minute are bounded; further sources are counted together.
@@ -19,7 +19,7 @@ type RefusalScope =
 export interface AuditRefusal {
   readonly scope: RefusalScope
   readonly by: AuditActor
-  readonly action: 'login.refused' | 'user.sign-in.refused' | 'enrolment-token.refused'
+  readonly action: 'login.refused' | 'user.sign-in.refused' | 'enrolment-token.refused' | 'service.refused'
   readonly target: AuditRecord['target']
   readonly reason: string
   readonly detail?: Readonly<Record<string, unknown>>

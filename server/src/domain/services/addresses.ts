@@ -17,8 +17,8 @@ export interface ServiceAddresses {
 
 const label = new RegExp(addressPattern)
 
-/** `base`: scheme and port under which browsers reach the server. */
-export function serviceAddresses(domain: string, base: string): ServiceAddresses {
+/** `base`: scheme and port under which browsers reach the server; `own`: a host that is the console's. */
+export function serviceAddresses(domain: string, base: string, own = ''): ServiceAddresses {
   const { protocol, port } = new URL(base)
   const hostOf = (address: string): string => `${address}.${domain}${port === '' ? '' : `:${port}`}`
   return {
@@ -28,7 +28,7 @@ export function serviceAddresses(domain: string, base: string): ServiceAddresses
     urlOf: (address) => `${protocol}//${hostOf(address)}`,
     labelOf(host) {
       const name = host.toLowerCase().replace(/:\d*$/, '').replace(/\.$/, '')
-      if (!name.endsWith(`.${domain}`)) return undefined
+      if (!name.endsWith(`.${domain}`) || name === own) return undefined
       const first = name.slice(0, -domain.length - 1)
       return label.test(first) ? first : ''
     },

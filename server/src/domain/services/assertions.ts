@@ -2,6 +2,7 @@
 // good for some minutes, signed with an Ed25519 key of its own that all nodes share.
 import { createHash, createPublicKey, type KeyObject } from 'node:crypto'
 import { SignJWT } from 'jose'
+import { hostAndPort } from '../../kit/address.ts'
 import { minute_ms, second_ms, type Clock } from '../../kit/clock.ts'
 import type { Admitted } from '../access/service-access.ts'
 import type { Rules } from '../callers/rules.ts'
@@ -26,9 +27,10 @@ export function assertions({ key, clock, addresses, url }: AssertionParts): Asse
   const kid = createHash('sha256').update(x).digest('base64url').slice(0, 16)
   return {
     keys: async () => ({ keys: [{ kty, crv, x, kid, alg: 'EdDSA', use: 'sig' }] }),
-    of({ service, namespace, person, role }) {
+    of({ service, namespace, device, person, role }) {
       const now_s = Math.floor(clock.now() / second_ms)
-      return new SignJWT({ name: person.name, role, namespace: namespace.name })
+      const target = `${service.scheme}://${hostAndPort(service)}`
+      return new SignJWT({ name: person.name, role, namespace: namespace.name, device: device.uid, target })
         .setProtectedHeader({ alg: 'EdDSA', typ: 'JWT', kid })
         .setIssuer(url)
         .setAudience(addresses.urlOf(service.address))

@@ -1,19 +1,21 @@
 // The ports on which programs of a device listen, as its agent says when it is asked.
+import { isIP } from 'node:net'
 import { Failure } from '@hawser/contract/failures'
-import type { ListeningAnswer } from '@hawser/contract/tunnel'
+import { mostListening, type ListeningPort } from '@hawser/contract/tunnel'
+import { safeText } from '../../kit/log.ts'
 import type { DeviceRow } from '../../storage/devices.ts'
 import type { Stores } from '../../storage/stores.ts'
 import type { Rules } from '../callers/rules.ts'
 
 export interface ListeningParts {
   readonly stores: Stores
-  /** Undefined: the agent does not know the question. Throws when the device is away. */
-  ask(device: DeviceRow): Promise<ListeningAnswer | undefined>
+  /** What the agent says, unread; undefined: it does not know the question. Throws when the device is away. */
+  ask(device: DeviceRow): Promise<unknown>
 }
 
 const refusals = {
-  off: 'The agent of the device permits no services; see HAWSER_SERVICES there.',
-  failed: 'The agent could not find out on which ports programs listen.',
+  off: 'Services are switched off on the device (HAWSER_SERVICES).',
+  failed: 'The agent could not list the listening ports.',
 } as const
 
 export function listening({ stores, ask }: ListeningParts): Pick<Rules<'services'>, 'scan'> {
@@ -24,10 +26,26 @@ export function listening({ stores, ask }: ListeningParts): Pick<Rules<'services
       const answer = await ask(device).catch((cause: unknown) => {
         throw new Failure('conflict', { message: 'The device is offline, or does not answer.', cause })
       })
-      if (!answer)
-        throw new Failure('conflict', { message: 'Only newer agents of Hawser can list their ports.' })
-      if ('refused' in answer) throw new Failure('conflict', { message: refusals[answer.refused] })
-      return { ports: [...answer.ports] }
+      if (answer === undefined)
+        throw new Failure('conflict', { message: 'This agent cannot list listening ports; update it.' })
+      const ports = portsIn(answer)
+      if (!ports) throw new Failure('conflict', { message: refusals[isOff(answer) ? 'off' : 'failed'] })
+      return { ports }
     },
   }
+}
+
+const isOff = (answer: unknown): boolean => (answer as { refused?: unknown } | null)?.refused === 'off'
+
+/** Undefined: the answer is no list of ports. */
+function portsIn(answer: unknown): ListeningPort[] | undefined {
+  const ports = (answer as { ports?: unknown } | null)?.ports
+  if (!Array.isArray(ports) || ports.length > mostListening || !ports.every(isPort)) return undefined
+  return ports.map(({ address, port, program }) => ({ address, port, program: safeText(program) }))
+}
+
+function isPort(value: unknown): value is ListeningPort {
+  const { address, port, program } = (value ?? {}) as { [K in keyof ListeningPort]?: unknown }
+  const isNumber = Number.isInteger(port) && Number(port) > 0 && Number(port) < 65_536
+  return isNumber && typeof address === 'string' && isIP(address) !== 0 && typeof program === 'string'
 }

@@ -12,15 +12,19 @@ import { BoundedMap } from '../../kit/bounded-map.ts'
 import { newUid } from '../../kit/ids.ts'
 import type { Limiter } from '../../kit/limiter.ts'
 import { hashOf, sameText } from '../../kit/secrets.ts'
-import type { ServiceAccess, Visitor } from '../access/service-access.ts'
+import type { ServiceAccess, SignedIn, Visitor } from '../access/service-access.ts'
+import { actorOf, stranger } from '../audit/audit.ts'
 import type { With } from '../audit/parts.ts'
+import type { AuditRefusals } from '../audit/refusals.ts'
 import { callingUser } from '../callers/callers.ts'
 import type { Rules } from '../callers/rules.ts'
 import type { ServiceAddresses } from './addresses.ts'
+import { targetOf } from './service-view.ts'
 
 export interface OpeningParts extends With<'stores' | 'vault' | 'clock'> {
   addresses: ServiceAddresses
   access: ServiceAccess
+  auditedRefusals: Pick<AuditRefusals, 'add'>
   /** By user. */
   openings: Limiter
 }
@@ -29,8 +33,10 @@ export interface Openings {
   open: Rules<'services'>['open']
   /** Redeems a code for the text of the cookie; undefined: the code is worthless here. */
   redeem(address: string, code: string, state: string): Promise<string | undefined>
+  /** Whether the text is a code for this address, used or not. */
+  isCode(address: string, code: string): boolean
   /** The text of the cookie for whoever has the link; undefined: it is wrong. */
-  byLink(address: string, key: string): Promise<string | undefined>
+  byLink(address: string, key: string, source: string): Promise<string | undefined>
   /** Undefined: the text is not one that this server has made for the address, or too old. */
   visitor(address: string, cookie: string): Visitor | undefined
   /** A path of the same origin, or its first page: never the beginning of another address. */
@@ -47,7 +53,9 @@ interface Code {
   readonly ends_at: number
 }
 
-type Cookie = Exclude<Visitor, { kind: 'nobody' }> & { readonly address: string; readonly ends_at: number }
+type Known = Exclude<Visitor, { kind: 'nobody' }>
+type Cookie = Known & { readonly address: string }
+type Unending<T> = T extends Known ? Omit<T, 'ends_at'> : never
 
 const code_ms = 30 * second_ms
 /** Afterwards the browser comes by the console again, which takes a moment for whoever is signed in. */
@@ -82,7 +90,7 @@ export function openings(parts: OpeningParts): Openings {
   /** Each request of a page has the same cookie. */
   const opened = new BoundedMap<string, Cookie>(mostOpened)
 
-  const cookieOf = (visitor: Exclude<Visitor, { kind: 'nobody' }>, address: string): string =>
+  const cookieOf = (visitor: Unending<Known>, address: string): string =>
     seal(cookiePurpose, { ...visitor, address, ends_at: clock.now() + cookie_ms })
 
   return {
@@ -93,9 +101,22 @@ export function openings(parts: OpeningParts): Openings {
       await callingUser(stores, caller)
       const { id: user_id, epoch, token_id, source } = caller
       const { address, state, path = '/' } = body
-      const visitor = { kind: 'user', user_id, epoch, token_id } as const
-      if (!(await access.admit(address, visitor, source)))
+      const visitor: SignedIn = { kind: 'user', user_id, epoch, token_id }
+      const decision = await access.decide(address, visitor, source)
+      if (!decision.admitted) {
+        const { service, refused: reason } = decision
+        if (service && reason !== undefined)
+          parts.auditedRefusals.add({
+            scope: { tenant_id: service.tenant_id },
+            by: actorOf(caller),
+            action: 'service.refused',
+            target: targetOf(service),
+            reason,
+          })
         throw new Failure('notFound', { message: 'There is no such service, or you may not open it.' })
+      }
+      // A public service needs no code, and its program would read it.
+      if (decision.admitted.method === 'public') return { url: `${addresses.urlOf(address)}${ownPath(path)}` }
       const ends_at = clock.now() + code_ms
       const code = seal(codePurpose, {
         id: newUid(),
@@ -117,11 +138,21 @@ export function openings(parts: OpeningParts): Openings {
       const { user_id, epoch, token_id } = sealed
       return cookieOf({ kind: 'user', user_id, epoch, token_id }, address)
     },
-    async byLink(address, key) {
+    isCode: (address, code) => unseal(codePurpose, code, address) !== undefined,
+    async byLink(address, key, source) {
       const service = await stores.presentedServices.find(address)
       const link_hash = hashOf(key)
-      if (service?.audience !== 'link' || service.link_hash === '' || !sameText(service.link_hash, link_hash))
+      if (service?.audience !== 'link') return undefined
+      if (service.link_hash === '' || !sameText(service.link_hash, link_hash)) {
+        parts.auditedRefusals.add({
+          scope: { tenant_id: service.tenant_id },
+          by: stranger(source),
+          action: 'service.refused',
+          target: targetOf(service),
+          reason: 'link',
+        })
         return undefined
+      }
       return cookieOf({ kind: 'link', link_hash }, address)
     },
     visitor(address, cookie) {

@@ -93,6 +93,13 @@ export const blankService = (
   ...about,
 })
 
+function requireMayChange({ host }: ServiceRow, role: MemberCaller['role']): void {
+  if (!isLoopback(host) && rank(role) < rank('administrator'))
+    throw new Failure('roleTooLow', {
+      message: 'Only administrators can create or change services of other hosts than the device itself.',
+    })
+}
+
 /** The row with the settings. Throws what is wrong with them. */
 function apply(
   row: ServiceRow,
@@ -108,15 +115,16 @@ function apply(
     identify: identify === undefined ? row.identify : identify ? 1 : 0,
     expires_at: expires_at === undefined ? row.expires_at : expires_at && iso(Date.parse(expires_at)),
   }
+  if (plainAddress(next.host).includes(':') && isIP(next.host) === 0)
+    throw new Failure('invalid', { message: 'host: it is not an address' })
+  if (!URL.canParse(`http://${next.host_header}`))
+    throw new Failure('invalid', { message: 'host_header: it is not a valid host' })
   const isElsewhere = next.host !== row.host || next.port !== row.port || next.scheme !== row.scheme
   if (isForbiddenAddress(next.host))
     throw new Failure('invalid', {
-      message: 'host: link-local, multicast and unspecified addresses are not possible',
+      message: 'host: link-local, multicast and unspecified addresses are not allowed',
     })
-  if (!isLoopback(next.host) && rank(role) < rank('administrator'))
-    throw new Failure('roleTooLow', {
-      message: 'Only administrators may make or change a service of another host than the device itself.',
-    })
+  requireMayChange(next, role)
   if (next.audience === 'people' && next.people === '[]')
     throw new Failure('invalid', { message: 'people: name at least one member' })
   if (expires_at && Date.parse(expires_at) <= now)
@@ -139,7 +147,7 @@ async function membersNamed(
   return names.map((name) => {
     const id = members.get(name.toLowerCase())
     if (id === undefined)
-      throw new Failure('invalid', { message: `people: ${name} is no member of the namespace` })
+      throw new Failure('invalid', { message: `people: ${name} is not a member of the namespace` })
     return id
   })
 }
@@ -242,9 +250,10 @@ export function services(parts: ServiceParts): ServiceRules {
       const secret = newUid()
       const row = await change(caller, async (inside, record) => {
         const found = await mustFind(inside, caller.tenant_id, params.id)
+        requireMayChange(found, caller.role)
         if (found.audience !== 'link')
           throw new Failure('conflict', {
-            message: 'This service is not opened by a link; change who may open it.',
+            message: 'Only a service that is opened by a link has one; change who may open it.',
           })
         await inside.of(caller.tenant_id).services.save(found.id, { link_hash: hashOf(secret) })
         record({ action: 'service.linked', target: targetOf(found) })

@@ -1,7 +1,7 @@
 // Ends the connections that a change forbids: one table from news to effects. A device that is no longer
 // accepted loses its sessions; a rejected or deleted one also its tunnel. A person who loses a role, a
-// sign-in or an API key loses the terminals and live views opened with it; a lost membership or API key also
-// ends the sessions of every client. An API key can do no more than its creator, so its held sessions end
+// sign-in or an API key loses the terminals, live views and services opened with it; a lost membership or API key
+// also ends the sessions of every client. An API key can do no more than its creator, so its held sessions end
 // when the creator's role changes. Keys expire without news, so keys with open sessions are checked
 // regularly. A deleted device or namespace loses its recordings. When news may have been missed, every open
 // connection is checked against the database.

@@ -9,18 +9,19 @@ import type { ServiceAddresses } from '../../domain/services/addresses.ts'
 import { neighbourhood } from '../../kit/address.ts'
 import { Counter } from '../../kit/counter.ts'
 import { placesByKey } from '../../kit/concurrency.ts'
+import { fairShare } from '../../kit/fair-share.ts'
 import type { Limiter } from '../../kit/limiter.ts'
 import { isLoop, type Caller } from './headers.ts'
-import { hasBody, show } from './pages.ts'
-import { letGo, passRequest, passUpgrade, type Ended, type Passing } from './proxy.ts'
+import { hasBody, isNavigation, show } from './pages.ts'
+import { left, letGo, passRequest, passUpgrade, type Ended, type Passing } from './proxy.ts'
 import { isFramed, signIn, type SignInParts } from './sign-in.ts'
-import type { Pass, Visits } from './visits.ts'
+import type { Exchange, Pass, Visits } from './visits.ts'
 
 export interface DoorParts extends SignInParts {
   readonly addresses: ServiceAddresses
   readonly visits: Pick<Visits, 'enter'>
-  /** The server itself speaks TLS: requests without it are sent there. */
-  readonly usesTls: boolean
+  /** Where services have TLS: which requests without it are sent there, all or those of people in a browser. */
+  readonly plain: 'redirect' | 'serve' | undefined
   isStopping(): boolean
   /** Requests of people who are not signed in, by their network. */
   readonly rate: Limiter
@@ -74,23 +75,19 @@ function ambiguityOf({ rawHeaders, headers, url = '', httpVersion }: IncomingMes
     seen.add(name)
   }
   const coding = headers['transfer-encoding']
-  if (
-    hasBody({ headers } as IncomingMessage) &&
-    headers.upgrade !== undefined &&
-    /^websocket$/i.test(headers.upgrade)
-  )
-    return refusal('The handshake of a WebSocket has no body.')
+  if (hasBody({ headers }) && headers.upgrade !== undefined && /^websocket$/i.test(headers.upgrade))
+    return refusal('The handshake of a WebSocket must not have a body.')
   if (
     coding !== undefined &&
     (!/^chunked$/i.test(coding) || httpVersion !== '1.1' || seen.has('content-length'))
   )
-    return refusal('The length of the request is not clear.')
+    return refusal('The length of the request is ambiguous.')
   return undefined
 }
 
 /**
- * Whether another page may not have sent this: cookies come along with requests of other services of the same
- * site. Public services decide by themselves.
+ * Whether a page of another origin has sent this, other than by a link. Cookies come along with requests of
+ * other services of the same site. Public services decide by themselves.
  */
 function isForeign({ method, headers }: IncomingMessage, own: readonly string[]): boolean {
   const site = headers['sec-fetch-site']
@@ -98,14 +95,17 @@ function isForeign({ method, headers }: IncomingMessage, own: readonly string[])
   if (origin !== undefined && !own.includes(origin)) return true
   if (site === undefined || site === 'same-origin' || site === 'none') return false
   const isLink = headers['sec-fetch-mode'] === 'navigate' && (method === 'GET' || method === 'HEAD')
-  return !isLink || isFramed({ headers } as IncomingMessage)
+  return !isLink || isFramed({ headers })
 }
 
 function roomFor() {
   const people = placesByKey(limits.requests.max)
   const sources = placesByKey(limits.requestsOfSource.max)
+  const networks = placesByKey(limits.requestsOfNetwork.max)
   const devices = placesByKey(limits.requestsOfDevice.max)
-  const strangers = placesByKey(limits.requestsOfStrangers.max)
+  const share = fairShare(limits.requestsOfStrangers.max)
+  const strangers = (namespace: string): Disposable | undefined =>
+    share.take(namespace, 1) ? { [Symbol.dispose]: () => share.count(namespace, -1) } : undefined
   /** Takes a place of each; a Limit: that one is full. */
   return ({ visit, source }: Pass): Disposable | Limit => {
     const { person, service } = visit.admitted
@@ -114,8 +114,9 @@ function roomFor() {
         ? [[limits.requests, people(person.id)]]
         : [
             [limits.requestsOfSource, sources(neighbourhood(source))],
+            [limits.requestsOfNetwork, networks(neighbourhood(source, 48))],
             [limits.requestsOfDevice, devices(service.device_uid)],
-            [limits.requestsOfStrangers, strangers('')],
+            [limits.requestsOfStrangers, strangers(service.tenant_id)],
           ]
     const release = (): void => wanted.forEach(([, place]) => place?.[Symbol.dispose]())
     const full = wanted.find(([, place]) => place === undefined)
@@ -134,10 +135,11 @@ export function serviceDoor(parts: DoorParts): ServiceDoor {
   const requests = new Counter(results)
   let open = 0
 
-  /** What passes, or undefined: it is answered. */
+  /** What passes, or undefined: it is answered. `whole`: closes when the request, or its WebSocket, is over. */
   async function admit(
     request: IncomingMessage,
     response: ServerResponse,
+    whole: Duplex | ServerResponse,
   ): Promise<(Passing & { place: Disposable }) | undefined> {
     const refuse = ({ status, message }: Refusal, headers?: Record<string, string>): undefined => {
       show(request, response, { status, message }, headers)
@@ -149,31 +151,41 @@ export function serviceDoor(parts: DoorParts): ServiceDoor {
     }
     if (parts.isStopping())
       return refuse({ status: 503, message: 'The server is stopping.' }, { 'retry-after': '5' })
-    if (isLoop(request)) return refuse({ status: 508, message: 'This service leads back to this server.' })
+    if (isLoop(request))
+      return refuse({ status: 508, message: 'Loop: this service leads back to this server.' })
     const { source, secure } = parts.from(request)
     const address = addresses.labelOf(request.headers.host ?? '') ?? ''
-    const arrival = { request, response, address, secure }
-    if (parts.usesTls && !secure) {
+    const arrival = { request, response, address, secure, source }
+    const isSentToTls = parts.plain === 'redirect' || (parts.plain === 'serve' && isNavigation(request))
+    if (isSentToTls && address !== '' && !secure) {
       const location = `${addresses.urlOf(address)}${request.url ?? '/'}`
-      return refuse({ status: 308, message: 'This service is at https.' }, { location })
+      return refuse({ status: 308, message: 'This service requires HTTPS.' }, { location })
     }
     const visitor = way.visitorOf(arrival)
     const isTooFast = (): boolean => {
       const wait_s = parts.rate.take(neighbourhood(source))
       if (wait_s > 0)
         refuse(
-          { status: 429, message: 'Too many requests; wait a little.' },
+          { status: 429, message: 'Too many requests. Try again in a moment.' },
           { 'retry-after': String(wait_s) },
         )
       return wait_s > 0
     }
     if (visitor.kind !== 'user' && isTooFast()) return undefined
-    const pass = await visits.enter(address, visitor, source, request.headers['user-agent'] ?? '')
-    if (response.destroyed) return undefined
+    const exchange: Exchange = { cut: () => response.destroy() }
+    const client = request.headers['user-agent'] ?? ''
+    const pass = await visits.enter({ address, visitor, source, client, exchange })
+    const leave = (): void => void pass?.exchanges.delete(exchange)
+    whole.once('close', leave)
+    if (response.destroyed) {
+      leave()
+      return undefined
+    }
     const { method } = pass?.visit.admitted ?? {}
-    if (method !== 'public' && (await way.takes(arrival))) return undefined
+    // Of a sign-in that has ended.
+    if (!pass && visitor.kind === 'user' && isTooFast()) return undefined
+    if (await way.takes(arrival, method === 'public')) return undefined
     if (!pass) {
-      if (visitor.kind === 'user' && isTooFast()) return undefined
       way.refuse(arrival)
       return undefined
     }
@@ -183,15 +195,20 @@ export function serviceDoor(parts: DoorParts): ServiceDoor {
       isForeign(request, [`${secure ? 'https' : 'http'}://${host.toLowerCase()}`, addresses.urlOf(address)])
     ) {
       pass.visit.traffic.refused += 1
-      return refuse({ status: 403, message: 'Another page may not use this service.' })
+      return refuse({ status: 403, message: 'Requests from other sites are not allowed here.' })
     }
-    const user = await userOf(pass)
     const place = room(pass)
     if ('what' in place) {
       pass.visit.traffic.refused += 1
       return refuse({ status: 429, message: place.message ?? 'Too many requests.' }, { 'retry-after': '1' })
     }
-    return { pass, request, place, caller: { source, secure, host, user } }
+    try {
+      const user = await userOf(pass)
+      return { pass, request, place, exchange, caller: { source, secure, host, user } }
+    } catch (error) {
+      place[Symbol.dispose]()
+      throw error
+    }
   }
 
   async function userOf(pass: Pass): Promise<Caller['user']> {
@@ -206,7 +223,7 @@ export function serviceDoor(parts: DoorParts): ServiceDoor {
     open += 1
     return (status, { received, sent }) => {
       open -= 1
-      requests.add(results[Math.floor(status / 100) - 1] ?? 'left')
+      requests.add(status === left ? 'left' : (results[Math.floor(status / 100) - 1] ?? '5xx'))
       place[Symbol.dispose]()
       visit.traffic.received += received
       visit.traffic.sent += sent
@@ -217,7 +234,8 @@ export function serviceDoor(parts: DoorParts): ServiceDoor {
           outcome: 'done',
           received,
           sent,
-          why: status === 0 ? 'left' : String(status),
+          target: pass.source,
+          why: status === left ? 'left' : String(status),
         })
     }
   }
@@ -225,10 +243,11 @@ export function serviceDoor(parts: DoorParts): ServiceDoor {
   function enter(
     request: IncomingMessage,
     response: ServerResponse,
+    whole: Duplex | ServerResponse,
     pass: (passing: Passing, ended: Ended) => void,
   ): void {
     if (ambiguous.has(request.socket)) return void response.destroy()
-    admit(request, response)
+    admit(request, response, whole)
       .then((passing) => {
         if (!passing) return
         if (response.destroyed) return passing.place[Symbol.dispose]()
@@ -256,7 +275,7 @@ export function serviceDoor(parts: DoorParts): ServiceDoor {
     owns: ({ headers, url = '' }) =>
       addresses.labelOf(headers.host ?? '') !== undefined && !url.startsWith(challengePath),
     request: (request, response) =>
-      enter(request, response, (passing, ended) => passRequest(passing, response, ended)),
+      enter(request, response, response, (passing, ended) => passRequest(passing, response, ended)),
     isUpgrade: ({ method, headers }) => method === 'GET' && /^websocket$/i.test(headers.upgrade ?? ''),
     upgrade(request, socket, head) {
       socket.on('error', () => undefined)
@@ -264,7 +283,7 @@ export function serviceDoor(parts: DoorParts): ServiceDoor {
       response.assignSocket(socket as never)
       response.shouldKeepAlive = false
       response.once('finish', () => letGo(socket))
-      enter(request, response, (passing, ended) => {
+      enter(request, response, socket, (passing, ended) => {
         response.removeAllListeners('finish')
         response.detachSocket(socket as never)
         passUpgrade(passing, socket, head, ended)

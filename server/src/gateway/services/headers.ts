@@ -31,7 +31,7 @@ const isOrigin = /^(?:origin|referer)$/
 const notForBrowsers = new Set(['clear-site-data', 'alt-svc', 'set-cookie'])
 
 const ourName = 'hawser'
-/** More often than this a request passes no server of ours on purpose. */
+/** No request passes more servers of ours than this on purpose. */
 const mostHops = 3
 
 export interface Caller {
@@ -140,9 +140,9 @@ function ownCookie(cookie: string): string | undefined {
 
 /** A device that does not know its address redirects to the target: that is the service itself. */
 function own(location: string, service: Service, { host, secure }: Pick<Caller, 'host' | 'secure'>): string {
-  if (service.host_header === 'own' || !URL.canParse(location)) return location
-  const url = new URL(location)
-  const target = new URL(`${service.scheme}://${hostFor(service, host)}`)
-  if (url.host !== target.host) return location
+  if (service.host_header === 'own') return location
+  const url = URL.parse(location)
+  const target = URL.parse(`${service.scheme}://${hostFor(service, host)}`)
+  if (!url || url.host !== target?.host) return location
   return `${secure ? 'https' : 'http'}://${host}${url.pathname}${url.search}${url.hash}`
 }

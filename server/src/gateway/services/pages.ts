@@ -14,8 +14,8 @@ interface Page {
 const unreachable: Readonly<Record<WhyUnreachable, Page>> = {
   offline: { status: 503, message: 'The device is offline.', again: true },
   closed: { status: 502, message: 'Nothing on the device listens at the port of this service.', again: true },
-  unreachable: { status: 502, message: 'The device has no way to the host of this service.', again: true },
-  off: { status: 502, message: 'The agent of the device permits no services; see HAWSER_SERVICES there.' },
+  unreachable: { status: 502, message: 'The device cannot reach the host of this service.', again: true },
+  off: { status: 502, message: 'Services are switched off on the device (HAWSER_SERVICES).' },
   forbidden: {
     status: 502,
     message: 'The device does not permit connections to the host of this service; see HAWSER_SERVICES there.',
@@ -24,11 +24,14 @@ const unreachable: Readonly<Record<WhyUnreachable, Page>> = {
   unsupported: {
     status: 502,
     message:
-      'The agent of the device cannot connect by itself: name an account in the service, or update the agent.',
+      'The agent of the device cannot connect to services: update it, or name a user of the device in the service.',
   },
-  login: { status: 502, message: 'The device did not let the server in with the account of this service.' },
-  certificate: { status: 502, message: 'The certificate of the device is not the expected one.' },
-  broken: { status: 502, message: 'The device sent something that is no valid HTTP.' },
+  login: { status: 502, message: 'The device refused the login of the user that this service names.' },
+  certificate: {
+    status: 502,
+    message: 'The certificate of the device is not the one that this service expects.',
+  },
+  broken: { status: 502, message: 'The device did not send a valid HTTP response.' },
   busy: { status: 503, message: 'The device has too many connections open.', again: true },
   failed: { status: 502, message: 'The device could not connect to this service.', again: true },
   timeout: { status: 504, message: 'The device did not connect in time.', again: true },
@@ -75,7 +78,7 @@ export function show(
   response.end(request.method === 'HEAD' ? undefined : body)
 }
 
-export const hasBody = ({ headers }: IncomingMessage): boolean =>
+export const hasBody = ({ headers }: Pick<IncomingMessage, 'headers'>): boolean =>
   headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0
 
 /** A person who looks at the page itself. */
@@ -89,5 +92,5 @@ const page = (message: string, again: boolean): string => `<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
 ${again ? `<meta http-equiv="refresh" content="${again_s}">` : ''}<title>Hawser</title>
 <style>html{color-scheme:light dark;font:1rem/1.5 system-ui,sans-serif}body{margin:20vh auto;max-width:32rem;padding:0 1rem}</style>
-</head><body><p>${escapeHtml(message)}</p>${again ? '<p>This page tries again by itself.</p>' : ''}</body></html>
+</head><body><p>${escapeHtml(message)}</p>${again ? '<p>This page reloads by itself.</p>' : ''}</body></html>
 `

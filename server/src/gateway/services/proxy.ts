@@ -5,16 +5,18 @@ import { createHash } from 'node:crypto'
 import http, { type IncomingMessage, type ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
+import { callLimits } from '@hawser/contract/limits'
 import { minute_ms } from '../../kit/clock.ts'
 import { towardsBrowser, towardsDevice, type Caller } from './headers.ts'
 import { hasBody, showUnreachable, statusOf } from './pages.ts'
 import { TargetUnreachable, type WhyUnreachable } from './target.ts'
-import type { Pass } from './visits.ts'
+import type { Exchange, Pass } from './visits.ts'
 
 /** How long a device may take to begin its answer, and a sender to send the next part. */
 const answer_ms = 2 * minute_ms
 const still_ms = minute_ms
-const longestHead_bytes = 32 * 1024
+/** In that time. Strangers take places from each other. */
+const leastOfStrangers_bytes = 1_024
 /** Requests that may be sent again when a connection that was used before turns out to be closed. */
 const repeatable = new Set(['GET', 'HEAD', 'OPTIONS'])
 const webSocketGuid = '258EAFA5-E914-47DA-95CA-C5AB0DC85B11'
@@ -23,25 +25,70 @@ export interface Passing {
   readonly pass: Pass
   readonly request: IncomingMessage
   readonly caller: Caller
+  /** Ends the request as soon as it may no longer be; it is on the list of the pass already. */
+  readonly exchange: Exchange
 }
 
 /** The status of a request whose sender has left. */
-const left = 0
+export const left = 0
 
 /** The end of a request, for its session and the log; the status is 0 if its sender left before an answer. */
 export type Ended = (status: number, bytes: { readonly received: number; readonly sent: number }) => void
 
-/** Towards the device, without a body. Throws for a path that cannot be sent. */
-function begin({ pass, request, caller }: Passing, more: readonly string[]): http.ClientRequest {
+/** Towards the device, without a body. Throws what Node says of a request that cannot be sent. */
+function begin(
+  { pass, request, caller }: Passing,
+  more: readonly string[],
+  gone: AbortSignal,
+): http.ClientRequest {
   const { connections, admitted } = pass.visit
-  return http.request({
-    agent: connections,
+  const options = {
     method: request.method ?? 'GET',
     path: request.url ?? '/',
     headers: [...towardsDevice(request, admitted.service, caller), ...more],
-    maxHeaderSize: longestHead_bytes,
-  })
+    maxHeaderSize: callLimits.head.max,
+  }
+  return connections.begin(options, gone)
 }
+
+interface Turn {
+  end(): void
+}
+
+/** Sends the request when it is its turn, which lasts until `end` is called; `gone` is aborted then. */
+function inTurn(
+  { pass }: Passing,
+  send: (gone: AbortSignal) => void,
+  fail: (why: WhyUnreachable) => void,
+): Turn {
+  const gone = new AbortController()
+  const over = Promise.withResolvers<void>()
+  const turn = pass.visit.connections.take(async () => {
+    send(gone.signal)
+    await over.promise
+  }, gone.signal)
+  if (!turn) queueMicrotask(() => fail('busy'))
+  turn?.catch(() => {
+    if (!gone.signal.aborted) fail('broken')
+  })
+  return {
+    end() {
+      over.resolve()
+      gone.abort()
+    },
+  }
+}
+
+/** What a device answers must not end the server: an error in reading it is the device's. */
+const guarded =
+  <T extends unknown[]>(read: (...answer: T) => void, fail: (why: WhyUnreachable) => void) =>
+  (...answer: T): void => {
+    try {
+      read(...answer)
+    } catch {
+      fail('broken')
+    }
+  }
 
 /** A stream that ends before it has carried anything may say why. */
 const whyOf = (error: unknown): WhyUnreachable =>
@@ -49,7 +96,7 @@ const whyOf = (error: unknown): WhyUnreachable =>
 
 /** Ends with the answer, or with either side. */
 export function passRequest(passing: Passing, response: ServerResponse, ended: Ended): void {
-  const { pass, request, caller } = passing
+  const { pass, request, caller, exchange } = passing
   const bytes = { received: 0, sent: 0 }
   const body = hasBody(request)
   let status = left
@@ -59,14 +106,7 @@ export function passRequest(passing: Passing, response: ServerResponse, ended: E
     clearTimeout(late)
     late = setTimeout(() => fail(why), time_ms)
   }
-  const exchange = { cut: () => void (upstream?.destroy(), response.destroy()) }
-  pass.exchanges.add(exchange)
-  response.once('close', () => {
-    clearTimeout(late)
-    pass.exchanges.delete(exchange)
-    upstream?.destroy()
-    ended(status, bytes)
-  })
+  exchange.cut = () => void (upstream?.destroy(), response.destroy())
 
   function fail(why: WhyUnreachable): void {
     clearTimeout(late)
@@ -95,7 +135,7 @@ export function passRequest(passing: Passing, response: ServerResponse, ended: E
     answered.once('aborted', () => response.destroy())
   }
 
-  function send(isAgain: boolean): void {
+  function send(gone: AbortSignal, isAgain = false): void {
     const lengths = request.headers['content-length']
     const framing =
       request.headers['transfer-encoding'] !== undefined
@@ -103,15 +143,18 @@ export function passRequest(passing: Passing, response: ServerResponse, ended: E
         : lengths !== undefined
           ? ['Content-Length', lengths]
           : []
-    const expects = request.headers.expect === undefined ? [] : ['Expect', '100-continue']
-    const sent = (upstream = begin(passing, [...framing, ...expects]))
+    const expects = request.headers.expect !== undefined
+    const sent = (upstream = begin(
+      passing,
+      [...framing, ...(expects ? ['Expect', '100-continue'] : [])],
+      gone,
+    ))
     wait(answer_ms, 'slow')
-    sent.once('response', answer)
-    sent.once('continue', () => response.writeContinue())
+    sent.once('response', guarded(answer, fail))
     sent.once('error', (error: NodeJS.ErrnoException) => {
       if (upstream !== sent || response.destroyed) return
       const isStale = sent.reusedSocket && !isAgain && !body && repeatable.has(request.method ?? '')
-      if (isStale && !response.headersSent) send(true)
+      if (isStale && !response.headersSent) send(gone, true)
       else if (response.headersSent) response.destroy()
       else fail(whyOf(error))
     })
@@ -128,28 +171,44 @@ export function passRequest(passing: Passing, response: ServerResponse, ended: E
     })
     sent.on('drain', () => request.resume())
     request.once('end', () => sent.end())
-    watchSender(request, response)
-    if (expects.length > 0) sent.flushHeaders()
+    const watch = (): void => watchSender(passing, response)
+    if (!expects) return watch()
+    sent.once('continue', () => {
+      response.writeContinue()
+      watch()
+    })
+    sent.flushHeaders()
   }
 
-  send(false)
+  wait(answer_ms, 'busy')
+  const turn = inTurn(passing, (gone) => send(gone), fail)
+  response.once('close', () => {
+    clearTimeout(late)
+    upstream?.destroy()
+    turn.end()
+    ended(status, bytes)
+  })
 }
 
-/** Gives up on a sender of whom nothing comes although it is read. */
-function watchSender(request: IncomingMessage, response: ServerResponse): void {
-  let moved_at = performance.now()
+/** Gives up on a sender of whom next to nothing comes although it is read. */
+function watchSender({ request, pass }: Passing, response: ServerResponse): void {
+  const enough_bytes = pass.visit.admitted.person.kind === 'user' ? 1 : leastOfStrangers_bytes
+  let came_bytes = 0
+  let wasPaused = false
   const timer = setInterval(() => {
     if (request.complete) return clearInterval(timer)
-    if (request.isPaused()) moved_at = performance.now()
-    if (performance.now() - moved_at > still_ms) response.destroy()
-  }, still_ms / 4).unref()
-  request.on('data', () => void (moved_at = performance.now()))
+    if (came_bytes < enough_bytes && !wasPaused) response.destroy()
+    came_bytes = 0
+    wasPaused = request.isPaused()
+  }, still_ms).unref()
+  request.on('pause', () => void (wasPaused = true))
+  request.on('data', (chunk: Buffer) => void (came_bytes += chunk.length))
   response.once('close', () => clearInterval(timer))
 }
 
 /** Ends with the WebSocket. A refusal of the device is answered like any request. */
 export function passUpgrade(passing: Passing, socket: Duplex, head: Buffer, ended: Ended): void {
-  const { pass, request, caller } = passing
+  const { pass, request, caller, exchange } = passing
   const bytes = { received: 0, sent: 0 }
   let status = left
   const response = new http.ServerResponse(request)
@@ -157,18 +216,13 @@ export function passUpgrade(passing: Passing, socket: Duplex, head: Buffer, ende
   response.shouldKeepAlive = false
   let upstream: http.ClientRequest | undefined
   const late = setTimeout(() => fail('slow'), answer_ms)
-  const exchange = { cut: () => void (upstream?.destroy(), socket.destroy()) }
-  pass.exchanges.add(exchange)
-  socket.once('close', () => {
-    clearTimeout(late)
-    pass.exchanges.delete(exchange)
-    upstream?.destroy()
-    ended(status, bytes)
-  })
+  exchange.cut = () => void (upstream?.destroy(), socket.destroy())
 
   function fail(why: WhyUnreachable): void {
     clearTimeout(late)
     upstream?.destroy()
+    turn.end()
+    if (!response.socket) return void socket.destroy()
     status = statusOf(why)
     showUnreachable(request, response, why)
     response.once('finish', () => letGo(socket))
@@ -186,14 +240,15 @@ export function passUpgrade(passing: Passing, socket: Duplex, head: Buffer, ende
   }
 
   function upgraded(answered: IncomingMessage, far: Duplex, farHead: Buffer): void {
-    clearTimeout(late)
     if (!isAccepted(request, answered)) {
       far.destroy()
       return fail('broken')
     }
+    const headers = towardsBrowser(answered, pass.visit.admitted.service, caller)
+    clearTimeout(late)
+    turn.end()
     status = 101
     response.detachSocket(socket as never)
-    const headers = towardsBrowser(answered, pass.visit.admitted.service, caller)
     const lines = ['HTTP/1.1 101 Switching Protocols', 'Connection: Upgrade', 'Upgrade: websocket']
     for (let at = 0; at < headers.length; at += 2) lines.push(`${headers[at]}: ${headers[at + 1]}`)
     socket.write(Buffer.concat([Buffer.from(`${lines.join('\r\n')}\r\n\r\n`, 'latin1'), farHead]))
@@ -201,19 +256,25 @@ export function passUpgrade(passing: Passing, socket: Duplex, head: Buffer, ende
     join(socket, far, bytes)
   }
 
-  function send(isAgain: boolean): void {
-    const sent = (upstream = begin(passing, ['Connection', 'Upgrade', 'Upgrade', 'websocket']))
-    sent.once('response', refused)
-    sent.once('upgrade', upgraded)
+  function send(gone: AbortSignal, isAgain = false): void {
+    const sent = (upstream = begin(passing, ['Connection', 'Upgrade', 'Upgrade', 'websocket'], gone))
+    sent.once('response', guarded(refused, fail))
+    sent.once('upgrade', guarded(upgraded, fail))
     sent.once('error', (error) => {
       if (upstream !== sent || socket.destroyed) return
-      if (sent.reusedSocket && !isAgain && !response.headersSent) send(true)
+      if (sent.reusedSocket && !isAgain && !response.headersSent) send(gone, true)
       else fail(whyOf(error))
     })
     sent.end()
   }
 
-  send(false)
+  const turn = inTurn(passing, (gone) => send(gone), fail)
+  socket.once('close', () => {
+    clearTimeout(late)
+    upstream?.destroy()
+    turn.end()
+    ended(status, bytes)
+  })
 }
 
 /** Node reads 000 to 099 as statuses, and writes none of them. */

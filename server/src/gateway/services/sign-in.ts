@@ -10,7 +10,7 @@ import { dropState, sessionCookie, setSession, setState, stateCookie } from './c
 import { isNavigation, show } from './pages.ts'
 
 export interface SignInParts {
-  readonly openings: Pick<Openings, 'redeem' | 'byLink' | 'visitor' | 'ownPath'>
+  readonly openings: Pick<Openings, 'redeem' | 'isCode' | 'byLink' | 'visitor' | 'ownPath'>
   /** The address of the console. */
   readonly console: string
 }
@@ -20,6 +20,8 @@ export interface Arrival {
   readonly response: ServerResponse
   readonly address: string
   readonly secure: boolean
+  /** The client's address. */
+  readonly source: string
 }
 
 const stateShape = /^[A-Za-z0-9_-]{22,64}$/
@@ -48,14 +50,14 @@ export function signIn({ openings, console }: SignInParts) {
     // A page that is loaded again has its cookie already.
     if (cookie === undefined && visitorOf(arrival).kind !== 'nobody') return redirect(response, path, [])
     if (cookie === undefined)
-      return stop(arrival, 'This address has been used, or is too old. Open the service again.')
+      return stop(arrival, 'This address has been used or has expired. Open the service again.')
     redirect(response, path, [setSession(cookie, secure), dropState(secure)])
   }
 
   async function takeLink(arrival: Arrival, query: URLSearchParams): Promise<void> {
-    const { response, address, secure } = arrival
-    const cookie = await openings.byLink(address, query.get('key') ?? '')
-    if (cookie === undefined) return stop(arrival, 'This link is wrong, or no longer valid.')
+    const { response, address, secure, source } = arrival
+    const cookie = await openings.byLink(address, query.get('key') ?? '', source)
+    if (cookie === undefined) return stop(arrival, 'This link is invalid or was replaced. Ask for a new one.')
     redirect(response, '/', [setSession(cookie, secure)])
   }
 
@@ -66,12 +68,16 @@ export function signIn({ openings, console }: SignInParts) {
 
   return {
     visitorOf,
-    /** True: the request was for one of our two paths, and is answered. */
-    async takes(arrival: Arrival): Promise<boolean> {
-      const { request } = arrival
+    /**
+     * True: the request was for one of our two paths, and is answered. A public service has these paths itself; but
+     * a code from the time before it was public is not for its program.
+     */
+    async takes(arrival: Arrival, isPublic: boolean): Promise<boolean> {
+      const { request, address } = arrival
       const [path, query = ''] = (request.url ?? '').split('?', 2)
       if (request.method !== 'GET' || (path !== returnPath && path !== linkPath)) return false
       const asked = new URLSearchParams(query)
+      if (isPublic && !openings.isCode(address, asked.get('code') ?? '')) return false
       await (path === returnPath ? takeCode(arrival, asked) : takeLink(arrival, asked))
       return true
     },
@@ -89,5 +95,5 @@ export function signIn({ openings, console }: SignInParts) {
   }
 }
 
-export const isFramed = ({ headers }: IncomingMessage): boolean =>
-  /^(?:iframe|frame|embed|object)$/.test(headers['sec-fetch-dest'] ?? '')
+export const isFramed = ({ headers }: Pick<IncomingMessage, 'headers'>): boolean =>
+  /^(?:iframe|frame|embed|object|fencedframe)$/.test(headers['sec-fetch-dest'] ?? '')

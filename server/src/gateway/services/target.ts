@@ -9,7 +9,7 @@ import { targetDial_ms } from '@hawser/contract/tunnel'
 import { channelStream, ChannelRefused, OpenFailure, writeTcpForward, type Connection } from '@hawser/ssh'
 import type { Admitted } from '../../domain/access/service-access.ts'
 import type { TargetRefused, WhyNoTarget } from '../../tunnel/targets.ts'
-import { deviceLeg, DeviceUnreachable, type DeviceLeg, type DeviceLegParts } from '../device/device-leg.ts'
+import { deviceLeg, type DeviceLeg, type DeviceLegParts } from '../device/device-leg.ts'
 
 /** Why a service cannot be reached; `pages.ts` has the sentences. */
 export type WhyUnreachable = WhyNoTarget | 'offline' | 'login' | 'certificate' | 'broken' | 'slow'
@@ -30,8 +30,8 @@ export interface TargetParts extends Omit<DeviceLegParts, 'grace_s' | 'openResum
 }
 
 export interface Targets extends Disposable {
-  /** Throws TargetUnreachable. */
-  open(to: Pick<Admitted, 'service' | 'device'>): Promise<Duplex>
+  /** Throws TargetUnreachable. `gone` stops the attempt: its request is over. */
+  open(to: Pick<Admitted, 'service' | 'device'>, gone: AbortSignal): Promise<Duplex>
 }
 
 /** How long a login without connections waits for the next one. */
@@ -73,7 +73,10 @@ export function targets(parts: TargetParts): Targets {
     return login
   }
 
-  async function byLogin({ service, device }: Pick<Admitted, 'service' | 'device'>): Promise<Duplex> {
+  async function byLogin(
+    { service, device }: Pick<Admitted, 'service' | 'device'>,
+    signal: AbortSignal,
+  ): Promise<Duplex> {
     const login = loginOf(device, service.username)
     clearTimeout(login.idle)
     login.streams += 1
@@ -82,11 +85,12 @@ export function targets(parts: TargetParts): Targets {
       if (login.streams === 0) login.idle = setTimeout(() => login.leg.end(), idleLogin_ms).unref()
     }
     try {
-      const connection = await login.ready
+      const connection = await unlessAborted(login.ready, signal)
       const { host, port } = service
       const channel = await connection.open(
         'direct-tcpip',
         writeTcpForward({ host, port, origin: '127.0.0.1', originPort: 0 }),
+        signal,
       )
       return channelStream(channel).once('close', left)
     } catch (error) {
@@ -106,12 +110,12 @@ export function targets(parts: TargetParts): Targets {
         if ((error as Partial<TargetRefused>).why !== 'unsupported') throw error
       }
     if (service.username === '') throw new TargetUnreachable('unsupported')
-    return byLogin(to)
+    return byLogin(to, signal)
   }
 
   return {
-    async open(to) {
-      const limit = AbortSignal.any([over.signal, AbortSignal.timeout(targetDial_ms)])
+    async open(to, gone) {
+      const limit = AbortSignal.any([over.signal, gone, AbortSignal.timeout(targetDial_ms)])
       try {
         const stream = await connect(to, limit)
         return to.service.scheme === 'https' ? await encrypted(parts, stream, to.service, limit) : stream
@@ -126,15 +130,26 @@ export function targets(parts: TargetParts): Targets {
   }
 }
 
+/** The work goes on for others who wait for it. */
+async function unlessAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
+  const { promise, reject } = Promise.withResolvers<never>()
+  const stop = (): void => reject(signal.reason as Error)
+  signal.addEventListener('abort', stop, { once: true })
+  try {
+    signal.throwIfAborted()
+    return await Promise.race([work, promise])
+  } finally {
+    signal.removeEventListener('abort', stop)
+  }
+}
+
 function unreachable(error: unknown, limit: AbortSignal): TargetUnreachable {
   if (error instanceof TargetUnreachable) return error
   const { why } = error as Partial<TargetRefused>
   if (why !== undefined) return new TargetUnreachable(why, error)
   if (error instanceof ChannelRefused)
     return new TargetUnreachable(error.reason === OpenFailure.prohibited ? 'forbidden' : 'closed', error)
-  if (limit.aborted) return new TargetUnreachable('timeout', error)
-  if (error instanceof DeviceUnreachable) return new TargetUnreachable('offline', error)
-  return new TargetUnreachable('offline', error)
+  return new TargetUnreachable(limit.aborted ? 'timeout' : 'offline', error)
 }
 
 /** TLS towards the device, with what the service expects of the certificate. */
@@ -158,8 +173,8 @@ async function encrypted(
   try {
     await new Promise<void>((resolve, reject) => {
       socket.once('secureConnect', resolve)
-      socket.once('error', (cause) => reject(new TargetUnreachable('certificate', cause)))
-      socket.once('close', () => reject(new TargetUnreachable('certificate')))
+      socket.once('error', (cause) => reject(new TargetUnreachable(whyNoTls(cause), cause)))
+      socket.once('close', () => reject(new TargetUnreachable(signal.aborted ? 'timeout' : 'broken')))
     })
     socket.on('error', () => undefined)
     if (check === 'pin' && !(await isPinned(pin, service, socket))) throw new TargetUnreachable('certificate')
@@ -172,6 +187,10 @@ async function encrypted(
     signal.removeEventListener('abort', stop)
   }
 }
+
+/** Errors of the protocol have codes of OpenSSL or of the socket; those of a certificate say what is wrong with it. */
+const whyNoTls = ({ code = '' }: NodeJS.ErrnoException): WhyUnreachable =>
+  /^(?:ERR_SSL_|EPROTO|ECONNRESET|EPIPE)/.test(code) ? 'broken' : 'certificate'
 
 async function isPinned(
   pin: TargetParts['pin'],

@@ -1,15 +1,16 @@
-// Visits: who has a service open. A visit is a session of the type `web`, of one sign-in of a person, or of
-// all who came without one; it ends after a quarter of an hour of quiet. It is in the table of open sessions,
-// so that whatever ends a session ends it. Whether a browser may use the service is decided when it comes,
-// again after a while, and at once when news say that something changed; what may no longer be is cut off.
-import type http from 'node:http'
+// Visits: who has a service open. A visit is a session of the type `web`, of one sign-in of a person from one
+// network, or of all who came without one; it ends after a quarter of an hour of quiet. It is in the table of open
+// sessions, so that whatever ends a session ends it. Whether a browser may use the service is decided when it comes,
+// again after a while, and at once when news say that something changed; what may no longer be is cut off. A request
+// is on the list of its pass from the moment in which it is let in, so that no end of a right misses it.
 import type { SessionMethod, WebTraffic } from '@hawser/contract/sessions'
 import type { Admitted, ServiceAccess, Visitor } from '../../domain/access/service-access.ts'
 import type { LiveSession, LiveSessions } from '../../domain/sessions/live-sessions.ts'
 import type { OpenSession } from '../../domain/sessions/revocation.ts'
-import { hostAndPort } from '../../kit/address.ts'
+import { hostAndPort, neighbourhood } from '../../kit/address.ts'
 import { BoundedMap } from '../../kit/bounded-map.ts'
 import { minute_ms, second_ms, type Clock } from '../../kit/clock.ts'
+import type { Upstream } from './upstream.ts'
 
 /** A request or a WebSocket on its way. */
 export interface Exchange {
@@ -21,8 +22,8 @@ export interface Visit {
   admitted: Admitted
   readonly record: LiveSession
   readonly traffic: { -readonly [K in keyof WebTraffic]: WebTraffic[K] }
-  /** Connections to the device that requests use again; of nobody else. */
-  readonly connections: http.Agent
+  /** Connections to the target that requests use again; of nobody else. */
+  connections: Upstream
   /** Whether requests are logged. */
   isLogged(): boolean
 }
@@ -30,7 +31,7 @@ export interface Visit {
 /** What a browser has shown: the same cookie from the same address. */
 export interface Pass {
   readonly address: string
-  readonly visitor: Visitor
+  visitor: Visitor
   readonly source: string
   readonly visit: Visit
   admitted_at: number
@@ -38,23 +39,45 @@ export interface Pass {
 }
 
 export interface VisitParts {
-  readonly access: ServiceAccess
+  readonly access: Pick<ServiceAccess, 'admit'>
   readonly sessions: Pick<LiveSessions, 'begin'>
   readonly open: Map<string, OpenSession>
-  connections(visit: () => Admitted, method: Admitted['method']): http.Agent
+  connections(to: Admitted): Upstream
   newId(): string
   readonly clock: Clock
+  onError(error: unknown): void
+}
+
+/** A request that comes. */
+interface Entering {
+  readonly address: string
+  readonly visitor: Visitor
+  readonly source: string
+  /** The name of the browser. */
+  readonly client: string
+  readonly exchange: Exchange
 }
 
 const quiet_ms = 15 * minute_ms
 const again_ms = 30 * second_ms
 const look_ms = second_ms
+/** After a failure, as when the database is away. */
+const retry_ms = 5 * second_ms
+/** How often those with open requests are judged, though there were no news. */
+const rejudge_ms = minute_ms
 /** How often a visitor is judged again because something changed in between. */
 const mostJudged = 3
 /** Further ones are judged again with each request. */
 const mostPasses = 20_000
 
-type OpenVisit = Visit & { readonly passes: Set<Pass>; used_at: number; written: number }
+type OpenVisit = Visit & {
+  readonly passes: Set<Pass>
+  used_at: number
+  written: number
+  isJudging: boolean
+  /** When to judge it again. */
+  again_at: number
+}
 
 export function visits(parts: VisitParts) {
   const passes = new BoundedMap<string, Pass>(mostPasses)
@@ -77,7 +100,12 @@ export function visits(parts: VisitParts) {
     visit.passes.delete(pass)
     const key = keyOf(pass)
     if (passes.get(key) === pass) passes.delete(key)
-    for (const exchange of pass.exchanges) exchange.cut()
+    cutAll(pass)
+  }
+
+  function cutAll({ exchanges }: Pass): void {
+    for (const exchange of exchanges) exchange.cut()
+    exchanges.clear()
   }
 
   function note(visit: OpenVisit): void {
@@ -116,10 +144,12 @@ export function visits(parts: VisitParts) {
       admitted,
       record,
       traffic,
-      connections: parts.connections(() => visit.admitted, method),
+      connections: parts.connections(admitted),
       passes: new Set(),
       used_at: performance.now(),
       written: 0,
+      isJudging: false,
+      again_at: performance.now() + rejudge_ms,
       isLogged: () => visit.admitted.namespace.log_web_requests === 1,
     }
     all.set(key, visit)
@@ -141,12 +171,14 @@ export function visits(parts: VisitParts) {
     source: string,
     client: string,
   ): Promise<OpenVisit> {
-    const who =
-      visitor.kind === 'user' ? `${visitor.user_id} ${visitor.token_id.split('.', 1)[0]}` : admitted.method
-    const key = `${admitted.service.id} ${admitted.method === 'sign-in' ? who : admitted.method}`
+    const isPerson = admitted.method === 'sign-in' && visitor.kind === 'user'
+    const who = isPerson
+      ? `${visitor.user_id} ${visitor.token_id.split('.', 1)[0]} ${neighbourhood(source)}`
+      : admitted.method
+    const key = `${admitted.service.id} ${who}`
     const known = all.get(key)
     if (known) {
-      known.admitted = admitted
+      update(known, admitted)
       return known
     }
     const begun = opening.get(key) ?? begin(key, admitted, source, client).finally(() => opening.delete(key))
@@ -154,11 +186,37 @@ export function visits(parts: VisitParts) {
     return begun
   }
 
-  /** Judges again; what is no longer allowed is cut off. */
+  /** What was open to another target ends, and so do its connections. */
+  function update(visit: OpenVisit, admitted: Admitted): void {
+    const before = visit.admitted
+    visit.admitted = admitted
+    if (!isOtherTarget(before.service, admitted.service)) return
+    visit.connections.destroy()
+    visit.connections = parts.connections(admitted)
+    for (const pass of visit.passes) cutAll(pass)
+  }
+
+  /** Judges again, and once more when that fails: the news come only once. */
   async function recheck(visit: OpenVisit): Promise<void> {
+    // Whoever judges now may have read what was before.
+    if (visit.isJudging) return void (visit.again_at = 0)
+    visit.isJudging = true
+    visit.again_at = performance.now() + rejudge_ms
+    try {
+      await judgeAgain(visit)
+    } catch (error) {
+      visit.again_at = performance.now() + retry_ms
+      parts.onError(error)
+    }
+    visit.isJudging = false
+    if (visit.again_at === 0) await recheck(visit)
+  }
+
+  /** What is no longer allowed is cut off. */
+  async function judgeAgain(visit: OpenVisit): Promise<void> {
     let isAdmitted = false
     for (const pass of [...visit.passes].toSorted((a, b) => b.exchanges.size - a.exchanges.size)) {
-      // Whoever has nothing open is judged when they come again; one of them says whether the visit may stay.
+      // Without open requests a visitor is judged at the next one; one of them says whether the visit may stay.
       if (pass.exchanges.size === 0 && isAdmitted) {
         drop(pass)
         continue
@@ -166,9 +224,7 @@ export function visits(parts: VisitParts) {
       const admitted = await parts.access.admit(pass.address, pass.visitor, pass.source)
       if (!admitted) drop(pass)
       else {
-        // Connections to another target are of no use.
-        if (targetOf(admitted) !== targetOf(visit.admitted)) visit.connections.destroy()
-        visit.admitted = admitted
+        update(visit, admitted)
         pass.admitted_at = performance.now()
         isAdmitted = true
       }
@@ -180,30 +236,32 @@ export function visits(parts: VisitParts) {
     const now = performance.now()
     note(visit)
     for (const pass of visit.passes) {
-      if (pass.exchanges.size > 0) visit.used_at = now
+      if (pass.visitor.kind !== 'nobody' && pass.visitor.ends_at <= parts.clock.now()) drop(pass)
+      else if (pass.exchanges.size > 0) visit.used_at = now
       // It had to give way to newer ones.
       else if (passes.get(keyOf(pass)) !== pass) visit.passes.delete(pass)
     }
     const { expires_at } = visit.admitted.service
     const isOver = expires_at !== null && Date.parse(expires_at) <= parts.clock.now()
     if (isOver || now - visit.used_at > quiet_ms) end(visit)
+    else if (visit.again_at <= now) void recheck(visit)
   }
 
   const looking = setInterval(() => all.forEach(look), look_ms).unref()
 
   return {
-    /** Undefined: there is nothing for this visitor. */
-    async enter(
-      address: string,
-      visitor: Visitor,
-      source: string,
-      client: string,
-    ): Promise<Pass | undefined> {
+    /**
+     * Undefined: there is nothing for this visitor. The exchange is on the list of the pass, from which its owner
+     * removes it.
+     */
+    async enter({ address, visitor, source, client, exchange }: Entering): Promise<Pass | undefined> {
       const key = keyOf({ address, visitor, source })
       const known = passes.get(key)
       const now = performance.now()
       if (known && now - known.admitted_at < again_ms) {
         ;(known.visit as OpenVisit).used_at = now
+        known.visitor = visitor
+        known.exchanges.add(exchange)
         return known
       }
       let visit: OpenVisit
@@ -216,21 +274,24 @@ export function visits(parts: VisitParts) {
           return undefined
         }
         visit = await visitFor(admitted, visitor, source, client)
-        if (before === changes || judged === mostJudged) break
+        if (all.get(visit.key) === visit && (before === changes || judged >= mostJudged)) break
       }
       visit.used_at = now
       // Another request may have been quicker.
       const present = passes.get(key)
       if (present?.visit === visit) {
         present.admitted_at = now
+        present.visitor = visitor
+        present.exchanges.add(exchange)
         return present
       }
-      const pass: Pass = { address, visitor, source, visit, admitted_at: now, exchanges: new Set() }
+      const exchanges = new Set([exchange])
+      const pass: Pass = { address, visitor, source, visit, admitted_at: now, exchanges }
       visit.passes.add(pass)
       passes.set(key, pass)
       return pass
     },
-    /** Something changed: for people with this property, at services with this one. */
+    /** Something changed, for people or at services like these. Never rejects. */
     async recheck(
       concerns: (about: {
         readonly user_id: string
@@ -256,9 +317,14 @@ export function visits(parts: VisitParts) {
 
 export type Visits = ReturnType<typeof visits>
 
-const targetOf = ({
-  service: { host, port, scheme, certificate, tls_name, pinned, username },
-}: Admitted): string => [host, port, scheme, certificate, tls_name, pinned, username].join(' ')
+type Service = Admitted['service']
+
+const targetOf = ({ host, port, scheme, certificate, tls_name, username }: Service): string =>
+  [host, port, scheme, certificate, tls_name, username].join(' ')
+
+/** The first certificate is pinned while its connection is open already. */
+const isOtherTarget = (before: Service, now: Service): boolean =>
+  targetOf(before) !== targetOf(now) || (before.pinned !== '' && before.pinned !== now.pinned)
 
 const keyOf = ({ address, visitor, source }: Pick<Pass, 'address' | 'visitor' | 'source'>): string => {
   const who =
