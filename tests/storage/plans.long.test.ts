@@ -376,7 +376,7 @@ describe.each(['without figures', 'with figures'] as const)('%s', (figures) => {
     expect([...plans.values()].map((plan) => plan.length)).toEqual([3, 2, 2])
   })
 
-  test('firewall rules, announcements and connectors are listed without sorting', async () => {
+  test('firewall rules, announcements, connectors and addresses of services are listed without sorting', async () => {
     const plans = await recorded.plansOf(async () => {
       const { firewall, connectors } = recorded.stores.of(tenant_id)
       await firewall.all()
@@ -384,6 +384,7 @@ describe.each(['without figures', 'with figures'] as const)('%s', (figures) => {
       await firewall.list(page())
       await connectors.list(page(), undefined)
       await recorded.stores.announcements.list(page(), 'desc')
+      await recorded.stores.presentedServices.addresses(now, 10)
     })
     for (const [sql, plan] of plans)
       if (sql.includes('order by')) expect(sorts(plan), `${sql}\n${plan.join('\n')}`).toEqual([])
@@ -391,8 +392,17 @@ describe.each(['without figures', 'with figures'] as const)('%s', (figures) => {
 
   test('no other statement reads a whole table, those of administrators aside', async () => {
     const { stores } = recorded
-    const { devices, sessions, publicKeys, apiKeys, connectors, budgets, auditStreams, deviceNotes } =
-      stores.of(tenant_id)
+    const {
+      devices,
+      sessions,
+      publicKeys,
+      apiKeys,
+      connectors,
+      budgets,
+      auditStreams,
+      deviceNotes,
+      services,
+    } = stores.of(tenant_id)
     const offer = { build: 'b'.repeat(16), arches: ['amd64'] }
     const plans = await recorded.plansOf(async () => {
       await devices.find(uid)
@@ -407,6 +417,15 @@ describe.each(['without figures', 'with figures'] as const)('%s', (figures) => {
       await devices.withTag('rare')
       await devices.countWithStatus('accepted')
       await devices.remove(uid)
+      await services.find('x')
+      await services.findByAddress('x')
+      await services.publicUrlOf(uid)
+      await services.list(page(), { device_uid: uid })
+      await services.list(page(), { audience: 'public' })
+      await services.count()
+      await services.pin({ id: 'x', host: 'x', port: 80, scheme: 'https' }, 'x')
+      await services.moveToDevice('x', 'y')
+      await stores.presentedServices.find('x')
       await sessions.save('x', { active: 0 })
       await sessions.removeOfDevice('x')
       await sessions.moveToDevice('x', 'y')

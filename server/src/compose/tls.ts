@@ -197,8 +197,8 @@ async function servicesTls(
   const names = manyNames({
     most,
     look_ms: minute_ms,
-    names: async () => {
-      const found = await rooms.stores.presentedServices.addresses(iso(rooms.clock.now()))
+    names: async (at_most) => {
+      const found = await rooms.stores.presentedServices.addresses(iso(rooms.clock.now()), at_most)
       return found.map(({ address, tenant_id }) => ({ name: `${address}.${domain}`, owner: tenant_id }))
     },
     isStored: async (name) => Boolean((await rooms.stores.certificates.find({ directory, name }))?.chain),

@@ -54,13 +54,14 @@ export function presentedServiceStore({ db }: AllNamespaces) {
     find: (address: string): Promise<ServiceRow | undefined> =>
       db.selectFrom('services').selectAll().where('address', '=', address).executeTakeFirst(),
     /** Of services that are not over, the oldest first. */
-    addresses: (now: string): Promise<Pick<ServiceRow, 'address' | 'tenant_id'>[]> =>
+    addresses: (now: string, most: number): Promise<Pick<ServiceRow, 'address' | 'tenant_id'>[]> =>
       db
         .selectFrom('services')
         .select(['address', 'tenant_id'])
         .where((where) => where.or([where('expires_at', 'is', null), where('expires_at', '>', now)]))
         .orderBy('created_at')
         .orderBy('id')
+        .limit(most)
         .execute(),
   }
 }

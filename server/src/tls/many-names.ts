@@ -14,8 +14,8 @@ export interface OwnedName {
 }
 
 export interface ManyNamesParts {
-  /** The names that exist now, the oldest first. */
-  names(): Promise<readonly OwnedName[]>
+  /** The names that exist now, the oldest first, at most this many. */
+  names(most: number): Promise<readonly OwnedName[]>
   readonly most: number
   /** Whether a certificate is stored from before. */
   isStored(name: string): Promise<boolean>
@@ -34,6 +34,8 @@ export interface ManyNames extends AsyncDisposable {
 }
 
 const week_ms = 7 * day_ms
+/** Older names of owners that have their share. */
+const mostPassedOver = 10_000
 
 export function manyNames(parts: ManyNamesParts): ManyNames {
   const { most, clock } = parts
@@ -45,7 +47,7 @@ export function manyNames(parts: ManyNamesParts): ManyNames {
 
   async function look(): Promise<void> {
     isWaiting = false
-    const names = await parts.names()
+    const names = await parts.names(most + mostPassedOver)
     const existing = new Set(names.map(({ name }) => name))
     for (const [name, renewal] of renewals) {
       if (existing.has(name)) continue
