@@ -10,7 +10,17 @@ import { describe, expect, test, vi } from 'vitest'
 import { openPostgres } from '../../server/src/storage/dialects/postgres.ts'
 import { openSqlite } from '../../server/src/storage/dialects/sqlite.ts'
 import { migrations } from '../../server/src/storage/migrations/index.ts'
-import { databases, namespace, openAt, page, refusal, user, type Place, type Storage } from './databases.ts'
+import {
+  databases,
+  device,
+  namespace,
+  openAt,
+  page,
+  refusal,
+  user,
+  type Place,
+  type Storage,
+} from './databases.ts'
 
 // Real databases and processes on a machine that may be busy.
 vi.setConfig({ testTimeout: 120_000 })
@@ -78,9 +88,24 @@ test('a migration keeps its number, by which databases know what they have: a ne
   data budgets, audit, people, search, reasons, masked secrets, session events, audit streams, held
   sessions, audit-pages, search-people, shared sessions, budget-emails, session invitations, sign-ins,
   member invitations, session-filters, device notes, kept terminals, agent builds, traffic by
-  day, billing once, container names, confirmed addresses, proved tokens, recording quota`
+  day, billing once, container names, confirmed addresses, proved tokens, recording quota, services`
   expect(migrations.map(({ name }) => name)).toEqual(inOrder.trim().replaceAll(/\s+/g, ' ').split(', '))
 })
+
+/** The database with all migrations before this one. */
+async function openBefore(place: Place, migration: string) {
+  const opened = place.url
+    ? openPostgres(place.url, () => undefined)
+    : await openSqlite(path.join(place.folder, 'hawser.db'))
+  const run = (statement: string) => sql.raw(statement).execute(opened.db)
+  await run('create table schema_migrations (number integer primary key, name text, applied_at text)')
+  const step = migrations.findIndex(({ name }) => name === migration)
+  for (const [index, { name, statements }] of migrations.slice(0, step).entries()) {
+    for (const statement of statements(opened.name)) await run(statement)
+    await run(`insert into schema_migrations values (${index + 1}, '${name}', 'then')`)
+  }
+  return opened
+}
 
 /** Everything that makes up the schema, so that two can be compared. */
 async function schemaOf({ opened }: Storage): Promise<unknown> {
@@ -154,17 +179,9 @@ describe.each(databases)('$name', (database) => {
 
   test('users keep their members, tokens and namespaces when the table of users is made anew', async () => {
     using place = await database.fresh()
-    const step = migrations.findIndex(({ name }) => name === 'confirmed addresses')
     {
-      await using before = place.url
-        ? openPostgres(place.url, () => undefined)
-        : await openSqlite(path.join(place.folder, 'hawser.db'))
+      await using before = await openBefore(place, 'confirmed addresses')
       const run = (statement: string) => sql.raw(statement).execute(before.db)
-      await run('create table schema_migrations (number integer primary key, name text, applied_at text)')
-      for (const [index, { name, statements }] of migrations.slice(0, step).entries()) {
-        for (const statement of statements(before.name)) await run(statement)
-        await run(`insert into schema_migrations values (${index + 1}, '${name}', 'then')`)
-      }
       for (const [id, email, former] of [
         ['olga', 'olga@example.com', 'null'],
         ['adam', 'adam@new.example', `'adam@example.com'`],
@@ -201,6 +218,37 @@ describe.each(databases)('$name', (database) => {
     await expect(
       opened.db.insertInto('mfa_recovery_codes').values({ user_id: 'x', hash: 'y' }).execute(),
     ).rejects.toThrow()
+  })
+
+  test('the flag public_url of devices is a service afterwards', async () => {
+    using place = await database.fresh()
+    const address = 'a'.repeat(32)
+    {
+      await using before = await openBefore(place, 'services')
+      const run = (statement: string) => sql.raw(statement).execute(before.db)
+      await run(`insert into users (id, username, email, name, password, confirmed, epoch, email_marketing, max_namespaces,
+        mfa_step, created_at, registered) values ('olga', 'olga', 'olga@example.com', 'olga', 'hash', 1, 7, 0, -1, 0, 'then', 1)`)
+      await run(`insert into namespaces (tenant_id, name, owner, session_record, connection_announcement, max_devices, created_at)
+        values ('here', 'here', 'olga', 1, '', -1, 'then')`)
+      const all = [
+        device({ uid: 'on', public_url: 1, public_url_address: address }),
+        device({ uid: 'off', public_url: 0, public_url_address: 'b'.repeat(32) }),
+        device({ uid: 'never' }),
+      ]
+      for (const one of all)
+        await before.db
+          .insertInto('devices')
+          .values({ tenant_id: 'here', ...one })
+          .execute()
+    }
+    await using storage = await openAt(place)
+    const { services } = storage.stores.of('here')
+    const { items } = await services.list(page(), {})
+    expect(items).toMatchObject([
+      { device_uid: 'on', address, host: '127.0.0.1', port: 80, audience: 'public', public_url: 1 },
+    ])
+    expect(items[0]!.id).toMatch(/^[\da-f]{8}-[\da-f]{4}-4[\da-f]{3}-[89ab][\da-f]{3}-[\da-f]{12}$/)
+    expect(await services.publicUrlOf('on')).toEqual(items[0])
   })
 
   test('a schema that is one step ahead is served: the other node of an upgrade made it so', async () => {
