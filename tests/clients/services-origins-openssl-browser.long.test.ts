@@ -200,7 +200,7 @@ test('a hostile device that redirects to the console signs nobody in anywhere', 
   target = `${web.console}/open/${good.address}?state=${state}&path=%2Fharm`
   await person.page.goto(`${bad.url}/away`)
   await person.page
-    .getByText('This address has been used, or is too old. Open the service again.', { exact: true })
+    .getByText('This address has been used or has expired. Open the service again.', { exact: true })
     .waitFor()
   expect(harmless.seen).toEqual([])
 
