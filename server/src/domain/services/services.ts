@@ -14,6 +14,7 @@ import type { ServiceRow } from '../../storage/services.ts'
 import type { StoresInTransaction } from '../../storage/stores.ts'
 import type { Recorder } from '../audit/audit.ts'
 import type { With } from '../audit/parts.ts'
+import { momentOf } from '../access/moments.ts'
 import type { MemberCaller } from '../callers/callers.ts'
 import type { Rules } from '../callers/rules.ts'
 import type { ServiceAddresses } from './addresses.ts'
@@ -107,13 +108,14 @@ function apply(
   { role, now }: { role: MemberCaller['role']; now: number },
 ): ServiceRow {
   const { check, people, identify, expires_at, ...plain } = wanted
+  const ends_at = momentOf('expires_at', expires_at ?? undefined, 'end')
   const next: ServiceRow = {
     ...row,
     ...plain,
     certificate: check ?? row.certificate,
     people: people ? JSON.stringify(people) : row.people,
     identify: identify === undefined ? row.identify : identify ? 1 : 0,
-    expires_at: expires_at === undefined ? row.expires_at : expires_at && iso(Date.parse(expires_at)),
+    expires_at: expires_at === undefined ? row.expires_at : ends_at === undefined ? null : iso(ends_at),
   }
   if (plainAddress(next.host).includes(':') && isIP(next.host) === 0)
     throw new Failure('invalid', { message: 'host: it is not an address' })
@@ -127,7 +129,7 @@ function apply(
   requireMayChange(next, role)
   if (next.audience === 'people' && next.people === '[]')
     throw new Failure('invalid', { message: 'people: name at least one member' })
-  if (expires_at && Date.parse(expires_at) <= now)
+  if (ends_at !== undefined && ends_at <= now)
     throw new Failure('invalid', { message: 'expires_at: it is in the past' })
   // What was pinned was for another program.
   if (isElsewhere || next.certificate !== row.certificate) next.pinned = ''
