@@ -6,7 +6,7 @@ export const read_bytes = 64 * 1024
 /** Spare copies: enough for a transfer or two. */
 const mostSpare = 4
 
-/** Its bytes are good until the call that they came with returns. */
+/** A read is good until the call that brings it returns. */
 export const readBuffer = Buffer.allocUnsafeSlow(read_bytes)
 const spare: Buffer[] = []
 

@@ -95,7 +95,7 @@ describe('limits', () => {
     expect([await ask(12_000), await ask(33_000), complaints]).toEqual([200, 431, 0])
   })
 
-  test('a person opens so many services in a minute', async () => {
+  test('a person opens a limited number of services in a minute', async () => {
     await using program = await hello()
     const { address } = await place.serve(program.port)
     const open = () =>
@@ -111,7 +111,7 @@ describe('limits', () => {
     expect(await open()).toBe(200)
   })
 
-  test('a namespace has so many services', async () => {
+  test('a namespace has a limited number of services', async () => {
     const body = { device_uid: sample.device, name: 'one of many', port: 3000 }
     const { total } = await place.owner.services.list({ query: {} }).then(({ headers }) => ({
       total: Number(headers.get('x-total-count')),

@@ -1,4 +1,4 @@
-// Certificates of many names: how many are ordered, for whom, and how often in a week.
+// Certificates of many names: the number of orders, the shares of owners, and the bound of a week.
 import { expect, test } from 'vitest'
 import { eventually } from '../../../tests/harness/eventually.ts'
 import { day_ms } from '../kit/clock.ts'
@@ -54,7 +54,7 @@ test('where there are several owners, one gets half', async () => {
   expect(await become('a1', 'a2', 'a3', 'b1')).toMatchObject({ renewed: ['a1', 'a2', 'b1'] })
 })
 
-test('names that come and go are ordered so many times in a week, and stored ones do not count', async () => {
+test('orders of names that come and go are limited in a week, and stored ones do not count', async () => {
   const { room, become, ordered, forward } = world(3, ['stored'])
   await using _ = room
   for (let count = 0; count < 20; count += 1) await become(`a${count}`)

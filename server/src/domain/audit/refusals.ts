@@ -73,7 +73,7 @@ async function logsAbout(inside: StoresInTransaction, scope: RefusalScope): Prom
 }
 
 const nameOf = ({ scope, action, reason, by }: AuditRefusal): string =>
-  JSON.stringify([scope, action, reason, by.source])
+  JSON.stringify([scope, action, reason, by.source, by.id])
 
 export function auditRefusals({ stores, audit, clock, ...report }: AuditRefusalParts) {
   const waiting = new WriteBehind<Due>({

@@ -1,4 +1,4 @@
-// What an agent says of its ports is text of a stranger.
+// The list of ports is text of an agent, and an agent may be anybody's.
 import { expect, test } from 'vitest'
 import { mostListening } from '@hawser/contract/tunnel'
 import { listening } from './listening.ts'

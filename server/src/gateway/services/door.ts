@@ -104,8 +104,12 @@ function roomFor() {
   const networks = placesByKey(limits.requestsOfNetwork.max)
   const devices = placesByKey(limits.requestsOfDevice.max)
   const share = fairShare(limits.requestsOfStrangers.max)
-  const strangers = (namespace: string): Disposable | undefined =>
-    share.take(namespace, 1) ? { [Symbol.dispose]: () => share.count(namespace, -1) } : undefined
+  const strangers = (namespace: string): Disposable | undefined => {
+    if (!share.take(namespace, 1)) return undefined
+    const place = new DisposableStack()
+    place.defer(() => share.count(namespace, -1))
+    return place
+  }
   /** Takes a place of each; a Limit: that one is full. */
   return ({ visit, source }: Pass): Disposable | Limit => {
     const { person, service } = visit.admitted

@@ -40,7 +40,7 @@ function runs(dial: Dial, most: number) {
   return { connections, begin, running: () => running }
 }
 
-test('at most so many are on their way, also while no connection is there', async () => {
+test('the bound holds also while no connection is there yet', async () => {
   const dials: AbortSignal[] = []
   const { begin, running } = runs(async (gone) => {
     dials.push(gone)
@@ -50,7 +50,7 @@ test('at most so many are on their way, also while no connection is there', asyn
   }, 32)
   const all = Array.from({ length: 500 }, begin)
   await eventually(() => expect([running(), dials.length]).toEqual([32, 16]))
-  // Whoever leaves takes along the attempt to connect, and the next one gets the turn.
+  // A request that leaves ends the attempt to connect for it, and the next one gets the turn.
   for (const one of all.slice(0, 490)) await one.end()
   await eventually(() => expect(running()).toBe(10))
   expect(dials.filter(({ aborted }) => !aborted)).toHaveLength(10)

@@ -198,7 +198,7 @@ export function visits(parts: VisitParts) {
 
   /** Judges again, and once more when that fails: the news come only once. */
   async function recheck(visit: OpenVisit): Promise<void> {
-    // Whoever judges now may have read what was before.
+    // The one under way may have read what was before the news.
     if (visit.isJudging) return void (visit.again_at = 0)
     visit.isJudging = true
     visit.again_at = performance.now() + rejudge_ms
