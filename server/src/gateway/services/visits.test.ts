@@ -128,14 +128,30 @@ test('a database that is away ends nothing, and what was missed is made up for',
   expect(request.isCut).toBe(true)
 })
 
-test('what stays open is judged every minute, without news', async () => {
-  const { room, enter, answer } = world()
+test('what stays open is judged every minute, without news; what is idle is not', async () => {
+  const { room, enter, answer, asked } = world()
   using _ = room
+  const idle = await enter()
+  await vi.advanceTimersByTimeAsync(2 * second_ms)
+  idle.leave()
+  const before = asked()
+  await vi.advanceTimersByTimeAsync(5 * minute_ms)
+  expect(asked()).toBe(before)
   const request = await enter()
+  await vi.advanceTimersByTimeAsync(5 * second_ms)
   answer(nobody)
   await vi.advanceTimersByTimeAsync(50 * second_ms)
   expect(request.isCut).toBe(false)
   await vi.advanceTimersByTimeAsync(15 * second_ms)
+  expect(request.isCut).toBe(true)
+})
+
+test('a change that came while the session was stored is noticed', async () => {
+  const { room, enter, answer } = world()
+  using _ = room
+  const request = await enter()
+  answer(nobody)
+  await vi.advanceTimersByTimeAsync(2 * second_ms)
   expect(request.isCut).toBe(true)
 })
 

@@ -75,7 +75,8 @@ type OpenVisit = Visit & {
   used_at: number
   written: number
   isJudging: boolean
-  /** When to judge it again. */
+  judged_at: number
+  /** When it has to be judged again; infinite: nothing is owed. */
   again_at: number
 }
 
@@ -149,7 +150,9 @@ export function visits(parts: VisitParts) {
       used_at: performance.now(),
       written: 0,
       isJudging: false,
-      again_at: performance.now() + rejudge_ms,
+      judged_at: performance.now(),
+      // What changed while the session was stored was told to no visit.
+      again_at: performance.now(),
       isLogged: () => visit.admitted.namespace.log_web_requests === 1,
     }
     all.set(key, visit)
@@ -201,7 +204,7 @@ export function visits(parts: VisitParts) {
     // The one under way may have read what was before the news.
     if (visit.isJudging) return void (visit.again_at = 0)
     visit.isJudging = true
-    visit.again_at = performance.now() + rejudge_ms
+    visit.again_at = Infinity
     try {
       await judgeAgain(visit)
     } catch (error) {
@@ -209,6 +212,7 @@ export function visits(parts: VisitParts) {
       parts.onError(error)
     }
     visit.isJudging = false
+    visit.judged_at = performance.now()
     if (visit.again_at === 0) await recheck(visit)
   }
 
@@ -235,16 +239,19 @@ export function visits(parts: VisitParts) {
   function look(visit: OpenVisit): void {
     const now = performance.now()
     note(visit)
+    let isOpen = false
     for (const pass of visit.passes) {
       if (pass.visitor.kind !== 'nobody' && pass.visitor.ends_at <= parts.clock.now()) drop(pass)
-      else if (pass.exchanges.size > 0) visit.used_at = now
+      else if (pass.exchanges.size > 0) isOpen = true
       // It had to give way to newer ones.
       else if (passes.get(keyOf(pass)) !== pass) visit.passes.delete(pass)
     }
+    if (isOpen) visit.used_at = now
+    const isOwed = visit.again_at <= now || (isOpen && now - visit.judged_at >= rejudge_ms)
     const { expires_at } = visit.admitted.service
     const isOver = expires_at !== null && Date.parse(expires_at) <= parts.clock.now()
     if (isOver || now - visit.used_at > quiet_ms) end(visit)
-    else if (visit.again_at <= now) void recheck(visit)
+    else if (isOwed) void recheck(visit)
   }
 
   const looking = setInterval(() => all.forEach(look), look_ms).unref()
