@@ -335,7 +335,7 @@ export const settings = {
     read: file,
   }),
   HAWSER_SERVICES_CERTIFICATES: setting({
-    doc: 'With HAWSER_ACME_EMAIL, how many services get a certificate from the ACME server, the oldest first; 0: none. Let’s Encrypt gives 50 a week for one domain.',
+    doc: 'With HAWSER_ACME_EMAIL, how many services get a certificate from the ACME server, the oldest first, and how many new ones are ordered in a week; 0: none. Where several namespaces have services, one gets at most half. Let’s Encrypt gives 50 a week for one domain.',
     example: '20',
     fallback: '40',
     read: number(0, 10_000),
