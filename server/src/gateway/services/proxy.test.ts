@@ -12,7 +12,7 @@ import type { Pass } from './visits.ts'
 beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] }))
 afterEach(() => void vi.useRealTimers())
 
-async function listening<T extends net.Server>(server: T): Promise<number> {
+async function listening(server: net.Server): Promise<number> {
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
   return (server.address() as AddressInfo).port
