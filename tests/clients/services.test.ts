@@ -280,6 +280,19 @@ describe('HTTP', () => {
     expect([refused.status, await textOf(refused.answer)]).toEqual([403, 'no sockets'])
   })
 
+  test('a refusal of a WebSocket arrives whole, however long it is', async () => {
+    const body = 'no'.repeat(1024 * 1024)
+    await using program = await startProgram(echo, (server) =>
+      server.on('upgrade', (_: IncomingMessage, socket: Duplex) =>
+        socket.end(`HTTP/1.1 403 Forbidden\r\nContent-Length: ${body.length}\r\n\r\n${body}`),
+      ),
+    )
+    const { host } = await place.serve(program.port, { audience: 'public' })
+    const { status, answer } = await webSocket(place.browser(), host)
+    expect(status).toBe(403)
+    expect(await textOf(answer)).toHaveLength(body.length)
+  })
+
   test('sixty files take few connections', async () => {
     let connections = 0
     await using program = await startProgram(echo, (server) =>
@@ -491,5 +504,15 @@ test('a rule of the firewall for a user holds for services that name that user',
   ]
   const statuses = [root, pilot, none].map(async ({ host }) => (await place.browser().ask(host)).status)
   expect(await Promise.all(statuses)).toEqual([401, 200, 200])
-  await place.owner.firewall.remove({ params: { id: body.id } })
+  // The agent connects without a user: naming one that may log in opens nothing.
+  const { id } = body
+  const every = { active: true, source_ip: '.*', filter: { hostname: '.*' } }
+  const denied = { ...every, action: 'deny', username: '.*', priority: 2 } as const
+  await place.owner.firewall.update({ params: { id }, body: denied })
+  const { body: allowed } = await place.owner.firewall.create({
+    body: { ...every, action: 'allow', username: '^deploy$', priority: 1 },
+  })
+  const deploy = await place.serve(program.port, { audience: 'public', username: 'deploy' })
+  expect((await place.browser().ask(deploy.host)).status).toBe(401)
+  for (const one of [id, allowed.id]) await place.owner.firewall.remove({ params: { id: one } })
 })

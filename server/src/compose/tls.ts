@@ -201,7 +201,7 @@ async function servicesTls(
       const found = await rooms.stores.presentedServices.addresses(iso(rooms.clock.now()), at_most)
       return found.map(({ address, tenant_id }) => ({ name: `${address}.${domain}`, owner: tenant_id }))
     },
-    isStored: async (name) => Boolean((await rooms.stores.certificates.find({ directory, name }))?.chain),
+    stored: async () => new Set(await rooms.stores.certificates.names(directory)),
     clock: rooms.clock,
     renew: await renewer(source, rooms, log, inTurn),
     onError: (err) => log.error({ event: 'certificate.unread', err }),

@@ -24,6 +24,16 @@ export function certificateStore({ db }: ServerContext) {
         .where('directory', '=', directory)
         .where('name', '=', name)
         .executeTakeFirst(),
+    /** Of all that were issued. */
+    async names(directory: string): Promise<string[]> {
+      const rows = await db
+        .selectFrom('certificates')
+        .select('name')
+        .where('directory', '=', directory)
+        .where('chain', '<>', '')
+        .execute()
+      return rows.map(({ name }) => name)
+    },
     /**
      * Takes the lease until `ends_at` and returns the row, which it creates where needed; undefined: another
      * node holds it.

@@ -12,7 +12,7 @@ function world(most: number, stored: readonly string[] = []) {
   const room = manyNames({
     most,
     names: async () => names,
-    isStored: async (name) => stored.includes(name),
+    stored: async () => new Set(stored),
     renew: (name) => {
       ordered.push(name)
       renewed.add(name)

@@ -17,8 +17,8 @@ export interface ManyNamesParts {
   /** The names that exist now, the oldest first, at most this many. */
   names(most: number): Promise<readonly OwnedName[]>
   readonly most: number
-  /** Whether a certificate is stored from before. */
-  isStored(name: string): Promise<boolean>
+  /** Those with a certificate from before. */
+  stored(): Promise<ReadonlySet<string>>
   renew(name: string, onCertificate: (certificate: Certificate) => void): Renewal
   /** How often the names are looked up again; news come before. */
   readonly look_ms: number
@@ -34,6 +34,9 @@ export interface ManyNames extends AsyncDisposable {
 }
 
 const week_ms = 7 * day_ms
+
+const endAll = async (renewals: Iterable<AsyncDisposable>): Promise<unknown> =>
+  Promise.all(Array.from(renewals, async (renewal) => renewal[Symbol.asyncDispose]()))
 /** Older names of owners that have their share. */
 const mostPassedOver = 10_000
 
@@ -49,12 +52,14 @@ export function manyNames(parts: ManyNamesParts): ManyNames {
     isWaiting = false
     const names = await parts.names(most + mostPassedOver)
     const existing = new Set(names.map(({ name }) => name))
-    for (const [name, renewal] of renewals) {
-      if (existing.has(name)) continue
+    const gone = [...renewals.values()].filter(({ name }) => !existing.has(name))
+    for (const { name } of gone) {
       renewals.delete(name)
       contexts.delete(name)
-      await renewal[Symbol.asyncDispose]()
     }
+    await endAll(gone)
+    if (renewals.size >= most) return
+    const stored = await parts.stored()
     const share = new Set(names.map(({ owner }) => owner)).size > 1 ? Math.ceil(most / 2) : most
     const held = new Map<string, number>()
     for (const { owner } of renewals.values()) held.set(owner, (held.get(owner) ?? 0) + 1)
@@ -62,7 +67,7 @@ export function manyNames(parts: ManyNamesParts): ManyNames {
       if (renewals.size >= most) return
       const owned = held.get(owner) ?? 0
       if (renewals.has(name) || owned >= share) continue
-      if (!(await parts.isStored(name)) && orders.take('') > 0) continue
+      if (!stored.has(name) && orders.take('') > 0) continue
       held.set(owner, owned + 1)
       const renewal = parts.renew(name, ({ chain, key }) =>
         contexts.set(name, createSecureContext({ cert: chain, key })),
@@ -85,7 +90,7 @@ export function manyNames(parts: ManyNamesParts): ManyNames {
     async [Symbol.asyncDispose]() {
       clearInterval(timer)
       await looking
-      for (const renewal of renewals.values()) await renewal[Symbol.asyncDispose]()
+      await endAll(renewals.values())
     },
   }
 }

@@ -81,6 +81,10 @@ export function renewal(parts: RenewalParts): Renewal {
     const now = clock.now()
     const leased = await store.lease(which, parts.holder, iso(now), iso(now + lease_ms))
     if (!leased) return impatient_ms
+    if (stopping.signal.aborted) {
+      await store.release(which)
+      return patient_ms
+    }
     // Another node may have renewed it since the row was read.
     adopt(leased)
     if ((current && now < renew_at) || leased.retry_at > iso(now)) {
@@ -150,7 +154,9 @@ export function renewal(parts: RenewalParts): Renewal {
 
 /** Rejects when the signal is aborted. */
 function stopped(signal: AbortSignal): Promise<never> {
-  return new Promise((_, reject) =>
-    signal.addEventListener('abort', () => reject(new Error('the server stops')), { once: true }),
-  )
+  return new Promise((_, reject) => {
+    const stop = (): void => reject(new Error('the server stops'))
+    if (signal.aborted) stop()
+    else signal.addEventListener('abort', stop, { once: true })
+  })
 }

@@ -3,6 +3,7 @@
 // of a device that is not accepted are the same: nothing.
 import { rank, type Role } from '@hawser/contract/access'
 import type { SessionPerson } from '@hawser/contract/sessions'
+import { agentlessPlatform } from '@hawser/contract/tunnel'
 import { unknownPerson } from '@hawser/contract/sessions'
 import type { NamespaceRow } from '../../storage/namespaces.ts'
 import type { DeviceRow } from '../../storage/devices.ts'
@@ -64,6 +65,13 @@ export interface ServiceAccessParts extends With<'stores' | 'clock'> {
   logins: Pick<Logins, 'firewall' | 'withinLimit'>
 }
 
+/**
+ * For whom the firewall is asked. Agents connect without a user of the device, so the rules for every user apply;
+ * the named user is logged in by some agents, and always on devices without one.
+ */
+const usersFor = ({ username }: ServiceRow, { info_platform }: DeviceRow): ReadonlySet<string> =>
+  new Set(info_platform === agentlessPlatform && username !== '' ? [username] : ['', username])
+
 export function serviceAccess({ stores, clock, logins }: ServiceAccessParts): ServiceAccess {
   /** How the visitor may open it, and who that is. */
   async function judge(
@@ -101,8 +109,8 @@ export function serviceAccess({ stores, clock, logins }: ServiceAccessParts): Se
     if (device?.status !== 'accepted' || !namespace) return no('device-not-accepted')
     if (sessionPolicy(policyOf(namespace)).services() !== undefined) return no('policy')
     const to = { device, namespace }
-    // Without a user of the device only rules for every user apply.
-    if (!(await logins.firewall(to, service.username, source)).allowed) return no('firewall')
+    for (const user of usersFor(service, device))
+      if (!(await logins.firewall(to, user, source)).allowed) return no('firewall')
     if (!(await logins.withinLimit(to))) return no('device-limit')
     return { admitted: { service, ...to, ...judged } }
   }

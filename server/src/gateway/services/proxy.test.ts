@@ -9,7 +9,9 @@ import { passRequest } from './proxy.ts'
 import { upstream } from './upstream.ts'
 import type { Pass } from './visits.ts'
 
-beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] }))
+beforeEach(
+  () => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'setInterval', 'clearInterval'] }),
+)
 afterEach(() => void vi.useRealTimers())
 
 async function listening(server: net.Server): Promise<number> {
@@ -96,6 +98,22 @@ test('a 100 that nobody has asked for is not passed on', async () => {
   request.on('continue', () => (wasTold = true))
   expect((await answerOf(request)).statusCode).toBe(200)
   expect(wasTold).toBe(false)
+})
+
+test('a stranger who sends next to nothing is let go, also one who was told to wait and did not', async () => {
+  await using here = await world('')
+  const request = here.ask({
+    method: 'POST',
+    headers: { expect: '100-continue', 'content-length': 1_000_000 },
+  })
+  const gone = once(request, 'error')
+  request.flushHeaders()
+  await eventually(() => expect(here.requests).toHaveLength(1))
+  request.write('x')
+  await eventually(() => expect(here.requests.join('')).toMatch(/\r\n\r\nx$/))
+  await vi.advanceTimersByTimeAsync(minute_ms)
+  await gone
+  expect(here.ended).toEqual([0])
 })
 
 test('an answer that cannot be read ends the request, and nothing else', async () => {

@@ -151,13 +151,14 @@ export function passRequest(passing: Passing, response: ServerResponse, ended: E
     ))
     wait(answer_ms, 'slow')
     sent.once('response', guarded(answer, fail))
-    sent.once('error', (error: NodeJS.ErrnoException) => {
+    const failed = (error: Error): void => {
       if (upstream !== sent || response.destroyed) return
       const isStale = sent.reusedSocket && !isAgain && !body && repeatable.has(request.method ?? '')
       if (isStale && !response.headersSent) send(gone, true)
       else if (response.headersSent) response.destroy()
       else fail(whyOf(error))
-    })
+    }
+    sent.once('error', guarded(failed, fail))
     // No upgrade was asked for.
     sent.once('upgrade', (_, socket) => {
       socket.destroy()
@@ -171,11 +172,11 @@ export function passRequest(passing: Passing, response: ServerResponse, ended: E
     })
     sent.on('drain', () => request.resume())
     request.once('end', () => sent.end())
-    const watch = (): void => watchSender(passing, response)
-    if (!expects) return watch()
+    if (!expects) return watchSender(passing, response)
+    // Until then it is the device for which the sender waits.
+    request.once('data', () => watchSender(passing, response))
     sent.once('continue', () => {
-      response.writeContinue()
-      watch()
+      if (!response.headersSent) response.writeContinue()
     })
     sent.flushHeaders()
   }
@@ -236,6 +237,8 @@ export function passUpgrade(passing: Passing, socket: Duplex, head: Buffer, ende
     answered.on('data', (chunk: Buffer) => void (bytes.sent += chunk.length))
     answered.once('aborted', () => socket.destroy())
     answered.pipe(response)
+    // Node leaves a socket alone after an upgrade.
+    socket.on('drain', () => response.emit('drain'))
     response.once('finish', () => letGo(socket))
   }
 
@@ -260,11 +263,12 @@ export function passUpgrade(passing: Passing, socket: Duplex, head: Buffer, ende
     const sent = (upstream = begin(passing, ['Connection', 'Upgrade', 'Upgrade', 'websocket'], gone))
     sent.once('response', guarded(refused, fail))
     sent.once('upgrade', guarded(upgraded, fail))
-    sent.once('error', (error) => {
-      if (upstream !== sent || socket.destroyed) return
-      if (sent.reusedSocket && !isAgain && !response.headersSent) send(gone, true)
+    const failed = (error: Error): void => {
+      if (upstream !== sent || socket.destroyed || response.headersSent) return
+      if (sent.reusedSocket && !isAgain) send(gone, true)
       else fail(whyOf(error))
-    })
+    }
+    sent.once('error', guarded(failed, fail))
     sent.end()
   }
 

@@ -206,6 +206,19 @@ test('another target ends what is open to the one before, also when a request le
   expect([second.isCut, destroyed.length]).toEqual([true, 2])
 })
 
+test('people who came to a public service are apart when it is for members again', async () => {
+  const { room, enter, answer } = world()
+  using _ = room
+  answer(async () => admitted({}, 'public'))
+  const [first, second] = [await enter('192.0.2.1'), await enter('192.0.2.2')]
+  expect(first.pass?.visit).toBe(second.pass?.visit)
+  answer(async () => admitted())
+  await room.recheck(() => true)
+  expect([first.isCut, second.isCut]).toEqual([true, true])
+  const again = [await enter('192.0.2.1'), await enter('192.0.2.2')]
+  expect(again[0]!.pass!.visit).not.toBe(again[1]!.pass!.visit)
+})
+
 test('a person from two networks has a session for each', async () => {
   const { room, enter, open } = world()
   using _ = room

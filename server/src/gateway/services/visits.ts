@@ -174,11 +174,7 @@ export function visits(parts: VisitParts) {
     source: string,
     client: string,
   ): Promise<OpenVisit> {
-    const isPerson = admitted.method === 'sign-in' && visitor.kind === 'user'
-    const who = isPerson
-      ? `${visitor.user_id} ${visitor.token_id.split('.', 1)[0]} ${neighbourhood(source)}`
-      : admitted.method
-    const key = `${admitted.service.id} ${who}`
+    const key = visitKeyOf(admitted, visitor, source)
     const known = all.get(key)
     if (known) {
       update(known, admitted)
@@ -226,7 +222,8 @@ export function visits(parts: VisitParts) {
         continue
       }
       const admitted = await parts.access.admit(pass.address, pass.visitor, pass.source)
-      if (!admitted) drop(pass)
+      // A service that was public has one visit for all; as members they have one each.
+      if (!admitted || visitKeyOf(admitted, pass.visitor, pass.source) !== visit.key) drop(pass)
       else {
         update(visit, admitted)
         pass.admitted_at = performance.now()
@@ -323,6 +320,15 @@ export function visits(parts: VisitParts) {
 }
 
 export type Visits = ReturnType<typeof visits>
+
+/** Whose visit it is: one sign-in of a person from one network, or everybody without one. */
+function visitKeyOf({ service, method }: Admitted, visitor: Visitor, source: string): string {
+  const isPerson = method === 'sign-in' && visitor.kind === 'user'
+  const who = isPerson
+    ? `${visitor.user_id} ${visitor.token_id.split('.', 1)[0]} ${neighbourhood(source)}`
+    : method
+  return `${service.id} ${who}`
+}
 
 type Service = Admitted['service']
 
