@@ -181,7 +181,7 @@ describe('cookies of the server', () => {
   })
 
   test('never reach a device in several headers, or in a WebSocket', async () => {
-    const program = await bareProgram((socket) => socket.end(head('HTTP/1.1 204 None')))
+    const program = await bareProgram((socket) => socket.end(head('HTTP/1.1 204 None', 'Connection: close')))
     await using _ = program
     const { host } = await place.serve(program.port, { audience: 'public' })
     const cookies = [
