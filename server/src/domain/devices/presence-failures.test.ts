@@ -189,6 +189,22 @@ describe.each(databases)('presence on $name', (database) => {
     expect(await all.said()).toMatchObject({ says: nodes.map(() => [false, false]), counted: 0 })
   })
 
+  test('a call before a device left one node is out of date at another, also where an older departure waits', async () => {
+    await using all = await house(storage, nodes)
+    const history: readonly Command[] = [
+      { do: 'open', at: 0, node: 0 },
+      { do: 'database', node: 0, mood: 'away' },
+      { do: 'close', at: 0 },
+      { do: 'open', at: 0, node: 1 },
+      { do: 'call', at: 0, node: 0 },
+      { do: 'close', at: 0 },
+    ]
+    for (const one of history) await all.run(one)
+    await all.recover()
+    for (let turn = 0; turn < 5; turn += 1) await all.turn()
+    expect(await all.said()).toMatchObject({ says: nodes.map(() => [false, false]), counted: 0 })
+  })
+
   test('is true soon after the database is back, whichever writes failed', async () => {
     const history = fc.array(command, { minLength: 3, maxLength: 25, size: 'max' })
     await fc.assert(

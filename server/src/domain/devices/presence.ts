@@ -217,9 +217,13 @@ export function presence(parts: PresenceParts): Presence {
   // writing now, are out of date.
   const subscription = bus.hear('device.offline', ({ node: from, uid }) => {
     const heartbeat = heartbeats.get(uid)
-    if (from === node || heartbeat?.tunnel !== false || departures.has(uid)) return
-    forget(uid)
-    departures.set(uid, { uid, last_seen: iso(heartbeat.last_seen), online: false })
+    if (from === node || heartbeat?.tunnel !== false) return
+    // A departure that waits here stays, and what came to this node after it is out of date all the same.
+    if (departures.has(uid)) leave(uid)
+    else {
+      forget(uid)
+      departures.set(uid, { uid, last_seen: iso(heartbeat.last_seen), online: false })
+    }
   })
 
   /** Returns the last heartbeat. */
