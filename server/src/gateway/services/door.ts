@@ -186,7 +186,7 @@ export function serviceDoor(parts: DoorParts): ServiceDoor {
       return undefined
     }
     const { method } = pass?.visit.admitted ?? {}
-    // Of a sign-in that has ended.
+    // The cookie of a sign-in that has ended makes nobody known.
     if (!pass && visitor.kind === 'user' && isTooFast()) return undefined
     if (await way.takes(arrival, method === 'public')) return undefined
     if (!pass) {

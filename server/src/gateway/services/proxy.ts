@@ -79,7 +79,7 @@ function inTurn(
   }
 }
 
-/** What a device answers must not end the server: an error in reading it is the device's. */
+/** Ends the request where reading the answer of a device throws: it must not end the server. */
 const guarded =
   <T extends unknown[]>(read: (...answer: T) => void, fail: (why: WhyUnreachable) => void) =>
   (...answer: T): void => {
@@ -191,7 +191,7 @@ export function passRequest(passing: Passing, response: ServerResponse, ended: E
   })
 }
 
-/** Gives up on a sender of whom next to nothing comes although it is read. */
+/** Gives up on a sender that sends next to nothing although it is read. */
 function watchSender({ request, pass }: Passing, response: ServerResponse): void {
   const enough_bytes = pass.visit.admitted.person.kind === 'user' ? 1 : leastOfStrangers_bytes
   let came_bytes = 0

@@ -151,7 +151,7 @@ export function visits(parts: VisitParts) {
       written: 0,
       isJudging: false,
       judged_at: performance.now(),
-      // What changed while the session was stored was told to no visit.
+      // No visit heard of changes that came while the session was stored.
       again_at: performance.now(),
       isLogged: () => visit.admitted.namespace.log_web_requests === 1,
     }
@@ -185,7 +185,7 @@ export function visits(parts: VisitParts) {
     return begun
   }
 
-  /** What was open to another target ends, and so do its connections. */
+  /** Stores the answer, and ends all that is open to another target. */
   function update(visit: OpenVisit, admitted: Admitted): void {
     const before = visit.admitted
     visit.admitted = admitted
@@ -212,7 +212,7 @@ export function visits(parts: VisitParts) {
     if (visit.again_at === 0) await recheck(visit)
   }
 
-  /** What is no longer allowed is cut off. */
+  /** Cuts off all that is no longer allowed. */
   async function judgeAgain(visit: OpenVisit): Promise<void> {
     let isAdmitted = false
     for (const pass of [...visit.passes].toSorted((a, b) => b.exchanges.size - a.exchanges.size)) {
