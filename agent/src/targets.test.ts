@@ -8,6 +8,7 @@ import { proofText, targetText, type TargetAddress } from '@hawser/contract/tunn
 import { multistream } from '@hawser/mux'
 import { blobOf } from '@hawser/ssh'
 import { muxPair } from '../../mux/test/pairs.ts'
+import { freePort } from '../../ssh/test/programs.ts'
 import { eventually } from '../../tests/harness/eventually.ts'
 import { readServices } from './services-setting.ts'
 import { targetsOf, type TargetParts } from './targets.ts'
@@ -222,10 +223,7 @@ describe('of a container', () => {
 
 describe('a target', () => {
   test('on which nothing listens is closed', async () => {
-    const free = net.createServer().listen(0, '127.0.0.1')
-    await once(free, 'listening')
-    const { port } = free.address() as AddressInfo
-    free.close()
+    const port = await freePort()
     using ours = agent('localhost')
     for (const host of ['127.0.0.1', 'localhost'])
       expect(await ours.answerTo(host, port)).toEqual(refused('closed'))

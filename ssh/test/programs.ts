@@ -1,8 +1,9 @@
 // The real OpenSSH programs, for tests: a folder with keys that is gone afterwards, `ssh` and its family as
 // children, and an `sshd` of our own configuration on a free port of the loopback, ended by its process id.
 import { execFile, spawn } from 'node:child_process'
-import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import net, { type AddressInfo } from 'node:net'
+import { randomInt } from 'node:crypto'
+import { chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import net from 'node:net'
 import { tmpdir, userInfo } from 'node:os'
 import path from 'node:path'
 
@@ -89,12 +90,32 @@ export interface Sshd extends AsyncDisposable {
   log(): string
 }
 
+/**
+ * A port of the loopback on which nobody listens. It is below those that the kernel gives to connections and to
+ * listeners on port 0, because one of these could take it before the program that it is meant for.
+ */
 export async function freePort(): Promise<number> {
-  const server = net.createServer().listen(0, '127.0.0.1')
-  await new Promise((resolve) => void server.once('listening', resolve))
-  const { port } = server.address() as AddressInfo
-  await new Promise((resolve) => void server.close(resolve))
-  return port
+  for (;;) {
+    const port = randomInt(15_000, firstOfTheKernel)
+    if (taken.has(port)) continue
+    taken.add(port)
+    if (await bindable(port)) return port
+  }
+}
+
+const taken = new Set<number>()
+const range = '/proc/sys/net/ipv4/ip_local_port_range'
+const firstOfTheKernel = Math.max(
+  20_000,
+  existsSync(range) ? parseInt(readFileSync(range, 'utf8'), 10) : 32_768,
+)
+
+async function bindable(port: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const server = net.createServer()
+    server.once('error', () => resolve(false))
+    server.listen(port, '127.0.0.1', () => void server.close(() => resolve(true)))
+  })
 }
 
 /** Lets the holder of `authorizedKey` in, as whoever runs the test. */

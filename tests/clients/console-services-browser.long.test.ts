@@ -1,9 +1,9 @@
 // Services in the console, in a real browser and in front of a real agent: an operator makes one, opens it,
 // makes it public and deletes it; whoever follows its address signs in first, or is refused.
-import net from 'node:net'
 import type { Page } from 'playwright-core'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { sample } from '@hawser/contract/examples'
+import { freePort } from '../../ssh/test/programs.ts'
 import { sharedBrowser, violations, visit } from '../harness/browser.ts'
 import { eventually } from '../harness/eventually.ts'
 import { startProgram, startServices, type ServicesPlace } from '../harness/services.ts'
@@ -44,14 +44,6 @@ const startPumps = () =>
     response.setHeader('content-type', 'text/html')
     response.end(`<title>Pumps</title><h1>Pump control</h1><p>at ${request.url}</p>`)
   })
-
-async function freePort(): Promise<number> {
-  const server = net.createServer().listen(0, '127.0.0.1')
-  await new Promise((resolve) => server.once('listening', resolve))
-  const { port } = server.address() as net.AddressInfo
-  await new Promise((resolve) => server.close(resolve))
-  return port
-}
 
 async function visitAs(who: Account) {
   const person = await visit(browser, { url })

@@ -4,10 +4,10 @@
 import { spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, readFileSync, readlinkSync } from 'node:fs'
-import net, { type AddressInfo } from 'node:net'
 import path from 'node:path'
 import pg from 'pg'
 import { expect, test } from 'vitest'
+import { freePort } from '../../ssh/test/programs.ts'
 import { startLinkTo } from '../harness/link.ts'
 import { freshDatabase, startPostgres } from '../harness/postgres.ts'
 import { admin, setUp, startProgram, temporaryFolder, type Program } from './program.ts'
@@ -212,11 +212,7 @@ test('swallowed by a network that gives no sign', { timeout: 240_000 }, async ()
 
 test('not there from the beginning: the start says so and ends', { timeout: 120_000 }, async () => {
   using folder = temporaryFolder()
-  const closed = net.createServer()
-  await new Promise<void>((resolve) => closed.listen(0, '127.0.0.1', resolve))
-  const { port } = closed.address() as AddressInfo
-  await new Promise((resolve) => closed.close(resolve))
-  const env = { HAWSER_DATABASE: `postgres://hawser:hidden-password@127.0.0.1:${port}/hawser` }
+  const env = { HAWSER_DATABASE: `postgres://hawser:hidden-password@127.0.0.1:${await freePort()}/hawser` }
   await expect(startProgram({ folder: folder.path, env })).rejects.toThrow(
     /the database does not answer; see HAWSER_DATABASE/,
   )

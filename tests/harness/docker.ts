@@ -17,10 +17,10 @@ import {
   symlinkSync,
   writeFileSync,
 } from 'node:fs'
-import net, { type AddressInfo } from 'node:net'
+import net from 'node:net'
 import os from 'node:os'
 import path from 'node:path'
-import { run } from '../../ssh/test/programs.ts'
+import { freePort, run } from '../../ssh/test/programs.ts'
 
 export interface Docker extends AsyncDisposable {
   readonly folder: string
@@ -199,15 +199,6 @@ export async function isThere(socket: string): Promise<boolean> {
     line.once('connect', () => resolve(true)).once('error', () => resolve(false))
     line.once('connect', () => line.destroy())
   })
-}
-
-async function freePort(): Promise<number> {
-  const server = net.createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = server.address() as AddressInfo
-  server.close()
-  await once(server, 'close')
-  return port
 }
 
 /** For the engine at 127.0.0.1 and its client; as files and as text. */

@@ -2,8 +2,9 @@
 // same port.
 import { spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
-import { connect, createServer, type AddressInfo } from 'node:net'
+import { connect } from 'node:net'
 import { setTimeout as wait } from 'node:timers/promises'
+import { freePort } from '../../ssh/test/programs.ts'
 
 export interface Nats extends AsyncDisposable {
   readonly url: string
@@ -34,15 +35,6 @@ export async function startNats(): Promise<Nats> {
   }
   await start()
   return { url: `nats://127.0.0.1:${port}`, start, stop, [Symbol.asyncDispose]: stop }
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = server.address() as AddressInfo
-  server.close()
-  await once(server, 'close')
-  return port
 }
 
 async function answers(port: number): Promise<boolean> {

@@ -4,11 +4,10 @@
 import { execFile, spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync } from 'node:fs'
-import net, { type AddressInfo } from 'node:net'
 import path from 'node:path'
 import tls from 'node:tls'
 import { promisify } from 'node:util'
-import type { Folder } from '../../ssh/test/programs.ts'
+import { freePort, type Folder } from '../../ssh/test/programs.ts'
 import { makeAuthority } from './authority.ts'
 
 const version = 'v2.10.1'
@@ -31,7 +30,9 @@ export async function startPebble(where: Folder, validity_s: number): Promise<Pe
   const authority = await makeAuthority(where)
   const own = await authority.issue('pebble', 'IP:127.0.0.1')
   tls.setDefaultCACertificates([...tls.getCACertificates('default'), readFileSync(authority.file, 'utf8')])
-  const [port, management, dns, dnsManagement, httpPort, tlsPort] = await freePorts(6)
+  const [port, management, dns, dnsManagement, httpPort, tlsPort] = await Promise.all(
+    Array.from({ length: 6 }, freePort),
+  )
   const config = where.write(
     'pebble.json',
     JSON.stringify({
@@ -129,17 +130,4 @@ async function programs(): Promise<string> {
     rmSync(building, { recursive: true, force: true })
   }
   return bin
-}
-
-async function freePorts(count: number): Promise<number[]> {
-  const servers = await Promise.all(
-    Array.from({ length: count }, async () => {
-      const server = net.createServer().listen(0, '127.0.0.1')
-      await once(server, 'listening')
-      return server
-    }),
-  )
-  const ports = servers.map((server) => (server.address() as AddressInfo).port)
-  await Promise.all(servers.map(async (server) => once(server.close(), 'close')))
-  return ports
 }

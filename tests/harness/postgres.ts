@@ -11,12 +11,13 @@ import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { readFileSync, realpathSync, statSync } from 'node:fs'
 import { chmod, cp, lchown, mkdtemp, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises'
-import { connect, createServer, type AddressInfo, type Socket } from 'node:net'
+import { connect, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { text } from 'node:stream/consumers'
 import { setTimeout as wait } from 'node:timers/promises'
 import pg from 'pg'
+import { freePort } from '../../ssh/test/programs.ts'
 
 export interface Postgres extends AsyncDisposable {
   /** Empty or as a copy of another; returns its url. */
@@ -170,15 +171,6 @@ async function answers(url: string, server: Running): Promise<boolean> {
     }
   }
   return false
-}
-
-async function freePort(): Promise<number> {
-  const probe = createServer().listen(0, '127.0.0.1')
-  await once(probe, 'listening')
-  const { port } = probe.address() as AddressInfo
-  probe.close()
-  await once(probe, 'close')
-  return port
 }
 
 // ---- processes ----

@@ -5,10 +5,11 @@
 import { spawn, spawnSync, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import net, { type AddressInfo } from 'node:net'
+import net from 'node:net'
 import os from 'node:os'
 import path from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
+import { freePort } from '../../ssh/test/programs.ts'
 
 export interface Store extends AsyncDisposable {
   readonly endpoint: string
@@ -27,7 +28,9 @@ export async function startStore(): Promise<Store> {
   const folder = mkdtempSync(path.join(os.tmpdir(), 'hawser-swift-'))
   const user = os.userInfo().username
   mkdirSync(path.join(folder, 'disks/only'), { recursive: true })
-  const [account = 0, container = 0, object = 0, proxy = 0] = await freePorts(4)
+  const [account = 0, container = 0, object = 0, proxy = 0] = await Promise.all(
+    Array.from({ length: 4 }, freePort),
+  )
   const inner = { account, container, object }
   const common = (port: number): string =>
     `[DEFAULT]\nbind_ip = 127.0.0.1\nbind_port = ${port}\nworkers = 0\nuser = ${user}\nswift_dir = ${folder}\nlog_level = ERROR\n`
@@ -123,14 +126,6 @@ for kind, port in ports.items():
     builder.rebalance()
     builder.get_ring().save('%s/%s.ring.gz' % (folder, kind))
 `
-
-async function freePorts(count: number): Promise<number[]> {
-  const probes = Array.from({ length: count }, () => net.createServer().listen(0, '127.0.0.1'))
-  await Promise.all(probes.map((probe) => once(probe, 'listening')))
-  const ports = probes.map((probe) => (probe.address() as AddressInfo).port)
-  await Promise.all(probes.map((probe) => once(probe.close(), 'close')))
-  return ports
-}
 
 async function answering(port: number): Promise<void> {
   for (const started = performance.now(); performance.now() - started < patience_ms; await pause(50)) {
