@@ -135,7 +135,7 @@ test.each(['x:99999', '1.2.3.999', '999.0.0.1:80'])('%s is no Host header', asyn
   await expect(place.serve(program.port, { host: '::::' })).rejects.toMatchObject({ status: 400 })
 })
 
-// It ended the server: the answer is read in an event, where nothing catches what is thrown.
+// Such a redirect ended the server: the answer is read in an event, where nothing catches what is thrown.
 test.each([{ host_header: 'x:99999' }, { host_header: 'target', host: '::::' }])(
   'a redirect is passed on although the Host header is none (%o)',
   (service) => {

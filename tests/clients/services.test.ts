@@ -339,6 +339,13 @@ describe('a device that does not answer as it should', () => {
     const { port } = garbage.address() as net.AddressInfo
     const { host } = await place.serve(port, { audience: 'public' })
     expect((await place.browser().ask(host)).status).toBe(502)
+    // Nor is it a certificate that does not fit.
+    const noTls = await place.serve(port, { audience: 'public', scheme: 'https' })
+    const spoken = await place.browser().ask(noTls.host)
+    expect([spoken.status, spoken.text]).toEqual([
+      502,
+      expect.stringContaining('The device did not send a valid HTTP response.'),
+    ])
     garbage.close()
 
     await using cut = await startProgram((request, response) => {
@@ -463,40 +470,28 @@ test('a program learns who it is, and can check it', async () => {
   })
 })
 
-test('a rule of the firewall for every user holds for services, too', async () => {
-  await using program = await startProgram(echo)
+/** Makes a rule that denies, and removes all others. */
+async function onlyRule(source_ip: string, username: string): Promise<string> {
   for (const { id } of (await place.owner.firewall.list({ query: {} })).body)
     await place.owner.firewall.remove({ params: { id } })
   const { body } = await place.owner.firewall.create({
-    body: {
-      action: 'deny',
-      active: true,
-      priority: 1,
-      source_ip: '^127\\.',
-      username: '.*',
-      filter: { hostname: '.*' },
-    },
+    body: { action: 'deny', active: true, priority: 1, source_ip, username, filter: { hostname: '.*' } },
   })
+  return body.id
+}
+
+test('a rule of the firewall for every user holds for services, too', async () => {
+  await using program = await startProgram(echo)
+  const rule = await onlyRule('^127\\.', '.*')
   const forbidden = await place.serve(program.port, { audience: 'public' })
   expect((await place.browser().ask(forbidden.host)).status).toBe(401)
-  await place.owner.firewall.remove({ params: { id: body.id } })
+  await place.owner.firewall.remove({ params: { id: rule } })
   expect((await place.browser().ask(forbidden.host)).status).toBe(200)
 })
 
 test('a rule of the firewall for a user holds for services that name that user', async () => {
   await using program = await startProgram(echo)
-  for (const { id } of (await place.owner.firewall.list({ query: {} })).body)
-    await place.owner.firewall.remove({ params: { id } })
-  const { body } = await place.owner.firewall.create({
-    body: {
-      action: 'deny',
-      active: true,
-      priority: 1,
-      source_ip: '.*',
-      username: '^root$',
-      filter: { hostname: '.*' },
-    },
-  })
+  const id = await onlyRule('.*', '^root$')
   const [root, pilot, none] = [
     await place.serve(program.port, { audience: 'public', username: 'root' }),
     await place.serve(program.port, { audience: 'public', username: 'pilot' }),
@@ -505,7 +500,6 @@ test('a rule of the firewall for a user holds for services that name that user',
   const statuses = [root, pilot, none].map(async ({ host }) => (await place.browser().ask(host)).status)
   expect(await Promise.all(statuses)).toEqual([401, 200, 200])
   // The agent connects without a user: naming one that may log in opens nothing.
-  const { id } = body
   const every = { active: true, source_ip: '.*', filter: { hostname: '.*' } }
   const denied = { ...every, action: 'deny', username: '.*', priority: 2 } as const
   await place.owner.firewall.update({ params: { id }, body: denied })

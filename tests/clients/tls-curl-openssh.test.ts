@@ -242,6 +242,14 @@ test('a certificate that cannot be used stops the start with one sentence', asyn
   expect(await refusal({ HAWSER_TLS_KEY: '' })).toBe(
     'HAWSER_TLS_CERT and HAWSER_TLS_KEY: both files are needed, or none.',
   )
+  expect(
+    await refusal({
+      HAWSER_TLS_CERT: '',
+      HAWSER_TLS_KEY: '',
+      HAWSER_SERVICES_TLS_CERT: where.file('none.pem'),
+      HAWSER_SERVICES_TLS_KEY: where.file('none.key'),
+    }),
+  ).toBe('HAWSER_SERVICES_TLS_CERT: the server speaks no TLS without HAWSER_TLS_CERT or HAWSER_ACME_EMAIL.')
   expect(await refusal({ HAWSER_TLS_CERT: where.file('none.pem') })).toMatch(/ENOENT.*none\.pem/)
   expect(await refusal({ HAWSER_TLS_KEY: authority.file })).toMatch(/the key is not a PEM file/)
 })

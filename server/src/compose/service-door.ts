@@ -83,7 +83,10 @@ export function openServiceDoor(rooms: Rooms, tunnels: Tunnels, ssh: Ssh): Servi
     rate: limiter(clock, serviceLimits.rateOfSource),
     from: (request: IncomingMessage) => from(request),
     assertion: ({ visit }) => rooms.assertions.of(visit.admitted),
-    onError: failed,
+    onError(err, device) {
+      if (device === undefined || rooms.lines.allows(device))
+        log.error({ event: 'service.failed', device, err })
+    },
   })
   return {
     door,

@@ -24,7 +24,7 @@ export function certificateStore({ db }: ServerContext) {
         .where('directory', '=', directory)
         .where('name', '=', name)
         .executeTakeFirst(),
-    /** Of all that were issued. */
+    /** The names for which a certificate was issued. */
     async names(directory: string): Promise<string[]> {
       const rows = await db
         .selectFrom('certificates')

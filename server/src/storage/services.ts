@@ -53,7 +53,7 @@ export function presentedServiceStore({ db }: AllNamespaces) {
   return {
     find: (address: string): Promise<ServiceRow | undefined> =>
       db.selectFrom('services').selectAll().where('address', '=', address).executeTakeFirst(),
-    /** Of services that are not over, the oldest first. */
+    /** The addresses of services that are not over, the oldest first. */
     addresses: (now: string, most: number): Promise<Pick<ServiceRow, 'address' | 'tenant_id'>[]> =>
       db
         .selectFrom('services')

@@ -17,7 +17,7 @@ export interface ManyNamesParts {
   /** The names that exist now, the oldest first, at most this many. */
   names(most: number): Promise<readonly OwnedName[]>
   readonly most: number
-  /** Those with a certificate from before. */
+  /** Names with a certificate from before. */
   stored(): Promise<ReadonlySet<string>>
   renew(name: string, onCertificate: (certificate: Certificate) => void): Renewal
   /** How often the names are looked up again; news come before. */

@@ -9,7 +9,7 @@ import type { Rules } from '../callers/rules.ts'
 
 export interface ListeningParts {
   readonly stores: Stores
-  /** What the agent says, unread; undefined: it does not know the question. Throws when the device is away. */
+  /** The answer of the agent, unread; undefined: it does not know the question. Throws when the device is away. */
   ask(device: DeviceRow): Promise<unknown>
 }
 

@@ -28,7 +28,8 @@ export interface DoorParts extends SignInParts {
   from(request: IncomingMessage): { readonly source: string; readonly secure: boolean }
   /** Proves to the device who the person is. */
   assertion(pass: Pass): Promise<string>
-  onError(error: unknown): void
+  /** `device`: whose answer was being passed on. */
+  onError(error: unknown, device?: string): void
 }
 
 /** How a request ended: by the status of its answer, or it left before there was one. */
@@ -139,7 +140,7 @@ export function serviceDoor(parts: DoorParts): ServiceDoor {
   const requests = new Counter(results)
   let open = 0
 
-  /** What passes, or undefined: it is answered. `whole`: closes when the request, or its WebSocket, is over. */
+  /** Undefined: the request is answered already. `whole`: closes when the request, or its WebSocket, is over. */
   async function admit(
     request: IncomingMessage,
     response: ServerResponse,
@@ -208,7 +209,14 @@ export function serviceDoor(parts: DoorParts): ServiceDoor {
     }
     try {
       const user = await userOf(pass)
-      return { pass, request, place, exchange, caller: { source, secure, host, user } }
+      return {
+        pass,
+        request,
+        place,
+        exchange,
+        caller: { source, secure, host, user },
+        onError: (error) => onError(error, pass.visit.admitted.service.device_uid),
+      }
     } catch (error) {
       place[Symbol.dispose]()
       throw error

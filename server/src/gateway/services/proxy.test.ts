@@ -47,12 +47,14 @@ async function world(answer: string, service: object = {}) {
     },
   }
   const ended: number[] = []
+  const errors: unknown[] = []
   const front = http.createServer((request, response) => {
     const passing = {
       pass: { visit, exchanges: new Set() } as unknown as Pass,
       request,
       caller: { source: '192.0.2.1', secure: false, host: 'a.test' },
       exchange: { cut: () => undefined },
+      onError: (error: unknown) => void errors.push(error),
     }
     passRequest(passing, response, (status) => void ended.push(status))
   })
@@ -60,6 +62,7 @@ async function world(answer: string, service: object = {}) {
   return {
     requests,
     ended,
+    errors,
     ask: (options: http.RequestOptions = {}) => http.request({ port, agent: false, ...options }),
     async [Symbol.asyncDispose]() {
       connections.destroy()
@@ -124,6 +127,7 @@ test('an answer that cannot be read ends the request, and nothing else', async (
   })
   for (const _ of [1, 2]) expect((await answerOf(here.ask().end())).statusCode).toBe(502)
   await eventually(() => expect(here.ended).toEqual([502, 502]))
+  expect(here.errors.map(String)).toEqual(Array(2).fill('Error: as an invalid URL did once'))
 })
 
 test('a request beyond the bound waits until another one leaves', async () => {

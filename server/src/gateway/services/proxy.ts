@@ -27,6 +27,8 @@ export interface Passing {
   readonly caller: Caller
   /** Ends the request as soon as it may no longer be; it is on the list of the pass already. */
   readonly exchange: Exchange
+  /** An error of this server, not one of the device: the request ends with it. */
+  onError(error: unknown): void
 }
 
 /** The status of a request whose sender has left. */
@@ -57,7 +59,7 @@ interface Turn {
 
 /** Sends the request when it is its turn, which lasts until `end` is called; `gone` is aborted then. */
 function inTurn(
-  { pass }: Passing,
+  { pass, onError }: Passing,
   send: (gone: AbortSignal) => void,
   fail: (why: WhyUnreachable) => void,
 ): Turn {
@@ -68,8 +70,10 @@ function inTurn(
     await over.promise
   }, gone.signal)
   if (!turn) queueMicrotask(() => fail('busy'))
-  turn?.catch(() => {
-    if (!gone.signal.aborted) fail('broken')
+  turn?.catch((error: unknown) => {
+    if (gone.signal.aborted) return
+    onError(error)
+    fail('broken')
   })
   return {
     end() {
@@ -81,11 +85,16 @@ function inTurn(
 
 /** Ends the request where reading the answer of a device throws: it must not end the server. */
 const guarded =
-  <T extends unknown[]>(read: (...answer: T) => void, fail: (why: WhyUnreachable) => void) =>
+  <T extends unknown[]>(
+    { onError }: Passing,
+    read: (...answer: T) => void,
+    fail: (why: WhyUnreachable) => void,
+  ) =>
   (...answer: T): void => {
     try {
       read(...answer)
-    } catch {
+    } catch (error) {
+      onError(error)
       fail('broken')
     }
   }
@@ -150,7 +159,7 @@ export function passRequest(passing: Passing, response: ServerResponse, ended: E
       gone,
     ))
     wait(answer_ms, 'slow')
-    sent.once('response', guarded(answer, fail))
+    sent.once('response', guarded(passing, answer, fail))
     const failed = (error: Error): void => {
       if (upstream !== sent || response.destroyed) return
       const isStale = sent.reusedSocket && !isAgain && !body && repeatable.has(request.method ?? '')
@@ -158,7 +167,7 @@ export function passRequest(passing: Passing, response: ServerResponse, ended: E
       else if (response.headersSent) response.destroy()
       else fail(whyOf(error))
     }
-    sent.once('error', guarded(failed, fail))
+    sent.once('error', guarded(passing, failed, fail))
     // No upgrade was asked for.
     sent.once('upgrade', (_, socket) => {
       socket.destroy()
@@ -261,14 +270,14 @@ export function passUpgrade(passing: Passing, socket: Duplex, head: Buffer, ende
 
   function send(gone: AbortSignal, isAgain = false): void {
     const sent = (upstream = begin(passing, ['Connection', 'Upgrade', 'Upgrade', 'websocket'], gone))
-    sent.once('response', guarded(refused, fail))
-    sent.once('upgrade', guarded(upgraded, fail))
+    sent.once('response', guarded(passing, refused, fail))
+    sent.once('upgrade', guarded(passing, upgraded, fail))
     const failed = (error: Error): void => {
       if (upstream !== sent || socket.destroyed || response.headersSent) return
       if (sent.reusedSocket && !isAgain) send(gone, true)
       else fail(whyOf(error))
     }
-    sent.once('error', guarded(failed, fail))
+    sent.once('error', guarded(passing, failed, fail))
     sent.end()
   }
 
